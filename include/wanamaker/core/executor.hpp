@@ -1,0 +1,182 @@
+// Who runs the pieces of a parallel loop: the caller, serially; a simple pool; or the host
+// program's own scheduler. The library starts no thread that the caller did not ask for.
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "wanamaker/core/index.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// `run(n, f)` calls f(0) … f(n - 1), each once, in any order and on any threads, and returns when
+/// all are done; an exception thrown by a piece reaches the caller. `concurrency()` is how many
+/// pieces may run at once (a hint; results never depend on it).
+template <class E>
+concept Executor = requires(E& e, Index n, void (*f)(Index)) {
+  e.run(n, f);
+  { e.concurrency() } -> std::convertible_to<Index>;
+};
+
+/// Runs the pieces one after the other on the calling thread.
+struct SerialExecutor {
+  template <class F>
+  void run(Index n, F&& f) const {
+    for (Index i = 0; i < n; ++i) f(i);
+  }
+  Index concurrency() const { return 1; }
+};
+
+/// A fixed number of threads, the calling one included. `run` may be called from several threads:
+/// calls take turns; a call from inside a piece runs serially.
+class ThreadPool {
+ public:
+  /// threads ≥ 1; threads − 1 workers are started.
+  explicit ThreadPool(Index threads) {
+    for (Index i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+  }
+  ~ThreadPool() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  Index concurrency() const { return static_cast<Index>(workers_.size()) + 1; }
+
+  template <class F>
+  void run(Index n, F&& f) {
+    if (n <= 1 || workers_.empty() || inside_piece()) {
+      for (Index i = 0; i < n; ++i) f(i);
+      return;
+    }
+    const std::lock_guard turn(turn_);
+    Job job{[](void* context, Index i) { (*static_cast<std::remove_reference_t<F>*>(context))(i); },
+            const_cast<void*>(static_cast<const void*>(std::addressof(f))), n};
+    start(job);
+    run_pieces(job);
+    finish(job);
+  }
+
+ private:
+  struct Job {
+    void (*call)(void*, Index);
+    void* context;
+    Index pieces;
+    std::atomic<Index> next{0};
+    Index active_workers = 0;      // guarded by mutex_
+    std::exception_ptr failure{};  // guarded by mutex_
+  };
+
+  static bool& inside_piece() {
+    thread_local bool inside = false;
+    return inside;
+  }
+
+  void start(Job& job) {
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = &job;
+      ++generation_;
+    }
+    wake_.notify_all();
+  }
+
+  void run_pieces(Job& job) {
+    inside_piece() = true;
+    try {
+      for (Index i = job.next++; i < job.pieces; i = job.next++) job.call(job.context, i);
+    } catch (...) {
+      job.next = job.pieces;
+      const std::lock_guard lock(mutex_);
+      if (!job.failure) job.failure = std::current_exception();
+    }
+    inside_piece() = false;
+  }
+
+  void finish(Job& job) {
+    std::unique_lock lock(mutex_);
+    job_ = nullptr;
+    done_.wait(lock, [&job] { return job.active_workers == 0; });
+    if (job.failure) std::rethrow_exception(job.failure);
+  }
+
+  void work() {
+    std::uint64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return stopping_ || (job_ != nullptr && generation_ != seen); });
+      if (stopping_) return;
+      seen = generation_;
+      Job& job = *job_;
+      ++job.active_workers;
+      lock.unlock();
+      run_pieces(job);
+      lock.lock();
+      if (--job.active_workers == 0) done_.notify_all();
+    }
+  }
+
+  std::mutex turn_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  Job* job_ = nullptr;
+  std::uint64_t generation_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> workers_;
+};
+
+/// A reference to any executor, so that a backend's type does not depend on it. Does not own.
+class ExecutorRef {
+ public:
+  /// Serial.
+  ExecutorRef() = default;
+
+  template <Executor E>
+  requires(!std::same_as<E, ExecutorRef>) ExecutorRef(E& executor)
+      : executor_(&executor),
+        run_([](void* e, Index n, Piece piece) { static_cast<E*>(e)->run(n, piece); }),
+        concurrency_(static_cast<Index>(executor.concurrency())) {}
+
+  Index concurrency() const { return concurrency_; }
+
+  template <class F>
+  void run(Index n, F&& f) const {
+    if (n <= 1 || run_ == nullptr) {
+      for (Index i = 0; i < n; ++i) f(i);
+      return;
+    }
+    run_(executor_, n,
+         Piece{const_cast<void*>(static_cast<const void*>(std::addressof(f))),
+               [](void* context, Index i) {
+                 (*static_cast<std::remove_reference_t<F>*>(context))(i);
+               }});
+  }
+
+ private:
+  struct Piece {
+    void* context;
+    void (*call)(void*, Index);
+    void operator()(Index i) const { call(context, i); }
+  };
+
+  void* executor_ = nullptr;
+  void (*run_)(void*, Index, Piece) = nullptr;
+  Index concurrency_ = 1;
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
