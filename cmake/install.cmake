@@ -1,0 +1,40 @@
+# Installing and packaging. The installed package looks for its dependencies on the machine it is
+# used on, so it holds no path of this one.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/wanamaker)
+set(exported wanamaker_wanamaker)
+foreach(component IN LISTS wanamaker_components)
+  list(APPEND exported wanamaker_${component})
+endforeach()
+
+install(TARGETS ${exported} EXPORT wanamakerTargets)
+install(EXPORT wanamakerTargets NAMESPACE wanamaker:: DESTINATION ${package_dir})
+install(DIRECTORY include/wanamaker DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_package_config_file(cmake/wanamakerConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/wanamakerConfig.cmake INSTALL_DESTINATION ${package_dir})
+# While the version is 0.x, a minor version may break its users.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/wanamakerConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES
+  ${PROJECT_BINARY_DIR}/wanamakerConfig.cmake
+  ${PROJECT_BINARY_DIR}/wanamakerConfigVersion.cmake
+  cmake/FindCBLAS.cmake cmake/FindONEDNN.cmake cmake/FindPCRE2.cmake cmake/Findutf8proc.cmake
+  DESTINATION ${package_dir})
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_GENERATOR DEB)
+  set(CPACK_PACKAGE_NAME libwanamaker-dev)
+  set(CPACK_PACKAGE_CONTACT "maintainers of wanamaker")
+  set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE all)
+  set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libeigen3-dev, libxtensor-dev, nlohmann-json3-dev, \
+libpcre2-dev, libutf8proc-dev, libopenblas-dev")
+  include(CPack)
+endif()

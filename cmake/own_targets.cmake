@@ -1,0 +1,60 @@
+# Settings of our own tests, programs and benchmarks; none of them reaches a consumer.
+
+if(wanamaker_missing)
+  list(REMOVE_DUPLICATES wanamaker_missing)
+  list(JOIN wanamaker_missing ", " wanamaker_missing)
+  message(FATAL_ERROR "wanamaker's tests and programs need ${wanamaker_missing}. Install them with "
+    "`cmake/bootstrap.sh deps`, or turn off WANAMAKER_BUILD_TESTS, WANAMAKER_BUILD_EXAMPLES and "
+    "WANAMAKER_BUILD_BENCHMARKS.")
+endif()
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+if(WANAMAKER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(WANAMAKER_CCACHE_PROGRAM ccache)
+  mark_as_advanced(WANAMAKER_CCACHE_PROGRAM)
+  if(WANAMAKER_CCACHE_PROGRAM)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${WANAMAKER_CCACHE_PROGRAM})
+  endif()
+endif()
+
+add_library(wanamaker_warnings INTERFACE)
+add_library(wanamaker::warnings ALIAS wanamaker_warnings)
+target_compile_options(wanamaker_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+  $<$<BOOL:${WANAMAKER_WERROR}>:-Werror>)
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++'s flow analysis does not see through the sanitizers' code.
+  target_compile_options(wanamaker_warnings INTERFACE -Wno-maybe-uninitialized)
+endif()
+
+# Data that tests look for outside the repository; they skip where it is missing.
+set(shared_data "")
+if(EXISTS ${PROJECT_SOURCE_DIR}/../shared/data)
+  get_filename_component(shared_data ${PROJECT_SOURCE_DIR}/../shared/data ABSOLUTE)
+endif()
+set(WANAMAKER_SHARED_DATA "${shared_data}" CACHE PATH "Folder of the larger test data, or empty")
+
+# wanamaker_own_target(<target>): everything linked, our warnings.
+function(wanamaker_own_target target)
+  target_link_libraries(${target} PRIVATE wanamaker_wanamaker wanamaker_warnings)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()
+
+# wanamaker_program_from_folder(<name> <folder>): one program of all sources in the folder.
+function(wanamaker_program_from_folder name folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  find_package(CLI11 REQUIRED)
+  add_executable(${name} ${sources})
+  wanamaker_own_target(${name})
+  target_link_libraries(${name} PRIVATE CLI11::CLI11)
+  target_compile_definitions(${name} PRIVATE
+    WANAMAKER_EXAMPLES_DATA="${PROJECT_SOURCE_DIR}/examples/data")
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+endfunction()

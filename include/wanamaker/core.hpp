@@ -1,0 +1,12 @@
+// Everything of the core layer.
+#pragma once
+
+#include "wanamaker/core/error.hpp"
+#include "wanamaker/core/executor.hpp"
+#include "wanamaker/core/half.hpp"
+#include "wanamaker/core/index.hpp"
+#include "wanamaker/core/math.hpp"
+#include "wanamaker/core/matrix_view.hpp"
+#include "wanamaker/core/progress.hpp"
+#include "wanamaker/core/random.hpp"
+#include "wanamaker/core/version.hpp"
