@@ -4,6 +4,7 @@
 #include "wanamaker/core/error.hpp"
 #include "wanamaker/core/executor.hpp"
 #include "wanamaker/core/half.hpp"
+#include "wanamaker/core/hash.hpp"
 #include "wanamaker/core/index.hpp"
 #include "wanamaker/core/math.hpp"
 #include "wanamaker/core/matrix_view.hpp"

@@ -1,0 +1,7 @@
+#include "wanamaker/core.hpp"
+
+const void* one_line_in_other_unit();
+
+const void* one_line_in_other_unit() {
+  return reinterpret_cast<const void*>(&wanamaker::one_line);
+}
