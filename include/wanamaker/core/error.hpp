@@ -24,16 +24,17 @@ struct Problem {
 /// from an untrusted file) become spaces.
 inline std::string one_line(const Problem& problem) {
   std::string line = problem.where;
-  const auto add = [&line](std::string_view separator, std::string_view text) {
+  const auto add = [&line](std::string_view separator, std::string_view word,
+                           std::string_view text) {
     if (text.empty()) return;
-    if (!line.empty()) line += separator;
-    line += text;
+    if (!line.empty()) line.append(separator);
+    line.append(word).append(text);
   };
-  add(": ", problem.what);
-  if (!problem.expected.empty()) add(": ", "expected " + problem.expected);
-  if (!problem.found.empty()) add(problem.expected.empty() ? ": " : ", ", "found " + problem.found);
-  add("; ", problem.mend);
-  line += " [" + std::string(problem.id) + "]";
+  add(": ", "", problem.what);
+  add(": ", "expected ", problem.expected);
+  add(problem.expected.empty() ? ": " : ", ", "found ", problem.found);
+  add("; ", "", problem.mend);
+  line.append(" [").append(problem.id).append("]");
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }

@@ -1,7 +1,6 @@
 // Non-owning row-major matrices: pointer, rows, columns, stride. Any foreign buffer can be viewed.
 #pragma once
 
-#include <span>
 #include <string>
 #include <type_traits>
 
@@ -27,8 +26,9 @@ struct MatrixView {
   WANAMAKER_HOST_DEVICE constexpr MatrixView(T* data_, Index rows_, Index cols_, Index stride_)
       : data(data_), rows(rows_), cols(cols_), stride(stride_) {}
   /// A writable view is also a read-only one.
-  WANAMAKER_HOST_DEVICE constexpr MatrixView(
-      MatrixView<value_type> other) requires std::is_const_v<T>
+  template <class U>
+  requires std::is_same_v<const U, T> WANAMAKER_HOST_DEVICE constexpr MatrixView(
+      MatrixView<U> other)
       : data(other.data), rows(other.rows), cols(other.cols), stride(other.stride) {}
 
   WANAMAKER_KERNEL constexpr T& operator()(Index i, Index j) const { return data[i * stride + j]; }
@@ -59,9 +59,10 @@ struct VectorView {
 
   constexpr VectorView() = default;
   WANAMAKER_HOST_DEVICE constexpr VectorView(T* data_, Index size_) : data(data_), size(size_) {}
-  WANAMAKER_HOST_DEVICE constexpr VectorView(
-      VectorView<value_type> other) requires std::is_const_v<T> : data(other.data),
-                                                                  size(other.size) {}
+  template <class U>
+  requires std::is_same_v<const U, T> WANAMAKER_HOST_DEVICE constexpr VectorView(
+      VectorView<U> other)
+      : data(other.data), size(other.size) {}
 
   WANAMAKER_KERNEL constexpr T& operator[](Index i) const { return data[i]; }
   WANAMAKER_HOST_DEVICE constexpr bool empty() const { return size == 0; }
@@ -73,8 +74,11 @@ struct VectorView {
 template <class T>
 using ConstVectorView = VectorView<const T>;
 
+/// "[rows × cols]".
 inline std::string shape_text(Index rows, Index cols) {
-  return "[" + std::to_string(rows) + " × " + std::to_string(cols) + "]";
+  std::string text = "[";
+  text.append(std::to_string(rows)).append(" × ").append(std::to_string(cols)).append("]");
+  return text;
 }
 template <class T>
 std::string shape_text(const MatrixView<T>& m) {

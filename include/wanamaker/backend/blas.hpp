@@ -1,0 +1,137 @@
+// BlasBackend: products by oneDNN (float, where present) or by any CBLAS; all else as EigenBackend.
+// Target wanamaker::blas defines WANAMAKER_HAS_CBLAS and WANAMAKER_HAS_ONEDNN for what it found.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "wanamaker/backend/eigen.hpp"
+
+// Absent means not found.
+#if !defined(WANAMAKER_HAS_CBLAS)
+#define WANAMAKER_HAS_CBLAS 0
+#endif
+#if !defined(WANAMAKER_HAS_ONEDNN)
+#define WANAMAKER_HAS_ONEDNN 0
+#endif
+
+#if WANAMAKER_HAS_CBLAS
+#include "wanamaker/backend/third_party/cblas.hpp"
+#endif
+#if WANAMAKER_HAS_ONEDNN
+#include "wanamaker/backend/third_party/onednn.hpp"
+#endif
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+namespace detail {
+
+template <class T>
+concept OneDnnScalar = std::is_same_v<T, float> && WANAMAKER_HAS_ONEDNN != 0;
+template <class T>
+concept CblasScalar = (std::is_same_v<T, float> || std::is_same_v<T, double>)&&WANAMAKER_HAS_CBLAS
+                      != 0;
+
+#if WANAMAKER_HAS_ONEDNN
+// oneDNN would start OpenMP threads of its own; the tiles are ours to spread. The setting belongs
+// to the calling thread alone and is put back.
+class OneOpenMpThread {
+ public:
+  OneOpenMpThread() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~OneOpenMpThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+  OneOpenMpThread(const OneOpenMpThread&) = delete;
+  OneOpenMpThread& operator=(const OneOpenMpThread&) = delete;
+
+ private:
+  int before_;
+};
+
+inline void onednn_gemm(Operand<float> a, Operand<float> b, float alpha, float beta,
+                        MatrixView<float> c) {
+  const OneOpenMpThread serial;
+  const dnnl_status_t status = dnnl_sgemm(
+      a.is_transposed ? 'T' : 'N', b.is_transposed ? 'T' : 'N', c.rows, c.cols, a.cols(), alpha,
+      a.matrix.data, a.matrix.stride, b.matrix.data, b.matrix.stride, beta, c.data, c.stride);
+  if (status == dnnl_success) return;
+  throw BackendError({.id = "backend/onednn",
+                      .where = "BlasBackend::gemm",
+                      .what = "oneDNN refused a product",
+                      .expected = "status 0",
+                      .found = std::to_string(static_cast<int>(status)),
+                      .mend = "use the Eigen backend and report the shapes"});
+}
+#endif
+
+#if WANAMAKER_HAS_CBLAS
+inline int cblas_int(Index n) {
+  if (n <= std::numeric_limits<int>::max()) return static_cast<int>(n);
+  throw ShapeError({.id = "shape/blas-index",
+                    .where = "BlasBackend::gemm",
+                    .what = "a dimension exceeds BLAS's 32-bit integers",
+                    .found = std::to_string(n),
+                    .mend = "use the Eigen backend"});
+}
+
+template <CblasScalar T>
+void cblas_product(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c) {
+  const auto flag = [](const Operand<T>& m) { return m.is_transposed ? CblasTrans : CblasNoTrans; };
+  const auto run = [&](auto product) {
+    product(CblasRowMajor, flag(a), flag(b), cblas_int(c.rows), cblas_int(c.cols),
+            cblas_int(a.cols()), alpha, a.matrix.data, cblas_int(a.matrix.stride), b.matrix.data,
+            cblas_int(b.matrix.stride), beta, c.data, cblas_int(c.stride));
+  };
+  if constexpr (std::is_same_v<T, float>) {
+    run(cblas_sgemm);
+  } else {
+    run(cblas_dgemm);
+  }
+}
+#endif
+
+}  // namespace detail
+
+/// Serial products by the best library found at build time; Eigen where there is none. A CBLAS that
+/// starts threads of its own is to be linked in its serial build (docs/configuration.md).
+struct BlasGemm {
+  template <class T>
+  static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c) {
+    if (c.rows == 0 || c.cols == 0) return;
+    if (a.cols() == 0) return EigenGemm::multiply(a, b, alpha, beta, c);
+    if constexpr (detail::OneDnnScalar<T>) {
+#if WANAMAKER_HAS_ONEDNN
+      detail::onednn_gemm(a, b, alpha, beta, c);
+#endif
+    } else if constexpr (detail::CblasScalar<T>) {
+#if WANAMAKER_HAS_CBLAS
+      detail::cblas_product(a, b, alpha, beta, c);
+#endif
+    } else {
+      EigenGemm::multiply(a, b, alpha, beta, c);
+    }
+  }
+
+  /// Which library multiplies floats, for reports.
+  static constexpr const char* library() {
+    return detail::OneDnnScalar<float> ? "oneDNN" : detail::CblasScalar<float> ? "CBLAS" : "Eigen";
+  }
+};
+
+template <class S = float, class W = S>
+class BlasBackend;
+
+template <class S, class W>
+struct backend_traits<BlasBackend<S, W>> : HostBackendTraits<S, W> {};
+
+/// As EigenBackend, with products by BlasGemm.
+template <class S, class W>
+class BlasBackend : public HostBackend<S, W, BlasGemm> {
+ public:
+  using HostBackend<S, W, BlasGemm>::HostBackend;
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI

@@ -1,0 +1,222 @@
+// What the host backends share: kernels launched over the caller's executor with the widest vector
+// instructions, products cut into tiles that depend on the shapes alone, so that results do not
+// depend on the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "wanamaker/backend/activations.hpp"
+#include "wanamaker/backend/backend.hpp"
+#include "wanamaker/backend/host_memory.hpp"
+#include "wanamaker/backend/instruction_set.hpp"
+#include "wanamaker/core/executor.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// Base of EigenBackend and BlasBackend. `Gemm` has a static
+/// `multiply(Operand<S> a, Operand<S> b, S alpha, S beta, MatrixView<S> c)`, serial, for S float
+/// and double. Weights stored as W ≠ S are widened to S in panels of columns just before they are
+/// used.
+template <class S, class W, class Gemm>
+class HostBackend : public HostMemory {
+ public:
+  /// Runs on the calling thread.
+  HostBackend() = default;
+  /// Runs on the caller's executor, which must outlive the backend.
+  explicit HostBackend(ExecutorRef executor) : executor_(executor) {}
+
+  const ExecutorRef& executor() const { return executor_; }
+
+  /// C ← α·op(A)·op(B) + β·C; C is not read where β = 0. Throws ShapeError.
+  void gemm(Operand<S> a, Operand<S> b, S alpha, S beta, MatrixView<S> c) {
+    check_gemm_shapes(a, b, c, "HostBackend::gemm");
+    gemm_tiles(a, b, alpha, beta, c, [](MatrixView<S>, Index) {});
+  }
+
+  /// The same for weights in their storage format.
+  void gemm(Operand<S> a, Operand<W> b, S alpha, S beta,
+            MatrixView<S> c) requires(!std::is_same_v<S, W>) {
+    check_gemm_shapes(a, b, c, "HostBackend::gemm");
+    for_each_widened_panel(b, [&](Operand<S> panel, Index first) {
+      gemm_tiles(a, panel, alpha, beta, c.middle_cols(first, panel.cols()),
+                 [](MatrixView<S>, Index) {});
+    });
+  }
+
+  /// y ← activation(x·op(W) + bias), bias and activation applied to each tile while it is in cache.
+  /// An empty bias adds nothing.
+  template <class V, class Activation>
+  void linear(ConstMatrixView<S> x, Operand<V> weight, ConstVectorView<S> bias,
+              Activation activation, MatrixView<S> y) {
+    check_gemm_shapes(plain(x), weight, y, "HostBackend::linear");
+    const auto product = [&](Operand<S> panel, Index first) {
+      gemm_tiles(plain(x), panel, S(1), S(0), y.middle_cols(first, panel.cols()),
+                 [&](MatrixView<S> tile, Index column) {
+                   finish_tile(tile, bias, first + column, activation);
+                 });
+    };
+    if constexpr (std::is_same_v<S, V>) {
+      product(weight, 0);
+    } else {
+      for_each_widened_panel(weight, product);
+    }
+  }
+
+  /// Independent products, one per piece of the executor.
+  void gemm_batched(std::span<const GemmItem<S>> items, S alpha, S beta) {
+    for (const GemmItem<S>& item : items) {
+      check_gemm_shapes(item.a, item.b, item.c, "HostBackend::gemm_batched");
+    }
+    executor_.run(static_cast<Index>(items.size()), [&](Index i) {
+      const GemmItem<S>& item = items[static_cast<std::size_t>(i)];
+      Gemm::multiply(item.a, item.b, alpha, beta, item.c);
+    });
+  }
+
+  /// C ← C + XᵀY in double; X [n × d], Y [n × e], C [d × e].
+  void gram(ConstMatrixView<S> x, ConstMatrixView<S> y, MatrixView<double> c,
+            GramPrecision precision) {
+    check_gemm_shapes(transposed(x), plain(y), c, "HostBackend::gram");
+    const Index tiles_down = blocks_of(c.rows, gram_tile);
+    executor_.run(tiles_down * blocks_of(c.cols, gram_tile), [&](Index t) {
+      const Index i = (t % tiles_down) * gram_tile;
+      const Index j = (t / tiles_down) * gram_tile;
+      const Index rows = std::min(gram_tile, c.rows - i);
+      const Index cols = std::min(gram_tile, c.cols - j);
+      const MatrixView<double> tile = c.middle_rows(i, rows).middle_cols(j, cols);
+      const ConstMatrixView<S> left = x.middle_cols(i, rows);
+      const ConstMatrixView<S> right = y.middle_cols(j, cols);
+      if (precision == GramPrecision::exact) {
+        gram_tile_in<double>(left, right, tile);
+      } else {
+        gram_tile_in<S>(left, right, tile);
+      }
+    });
+  }
+
+  template <class F>
+  void for_each(Index n, F f) {
+    constexpr Index chunk = 4096;
+    executor_.run(blocks_of(n, chunk),
+                  [&](Index c) { run_range(c * chunk, std::min(n, (c + 1) * chunk), f); });
+  }
+
+  template <class F>
+  void for_each_row(Index rows, F f) {
+    const Index chunk = 16;
+    const auto row = [&f](Index i) { f(i, SerialRowTeam{}); };
+    executor_.run(blocks_of(rows, chunk),
+                  [&](Index c) { run_range(c * chunk, std::min(rows, (c + 1) * chunk), row); });
+  }
+
+ protected:
+  static constexpr Index tile_rows = 256;
+  static constexpr Index tile_cols = 768;
+  static constexpr Index gram_tile = 256;
+  static constexpr Index gram_block = 256;
+  static constexpr Index panel_cols = 768;
+
+  // Tiles of C, each with `epilogue(tile, first column)` after its product. Small products get
+  // smaller tiles, so that a few threads have work; the choice depends on the shape alone.
+  template <class Epilogue>
+  void gemm_tiles(Operand<S> a, Operand<S> b, S alpha, S beta, MatrixView<S> c,
+                  const Epilogue& epilogue) {
+    const bool small = c.rows * c.cols <= tile_rows * tile_cols;
+    const Index height = small ? tile_rows / 2 : tile_rows;
+    const Index width = small ? tile_cols / 2 : tile_cols;
+    const Index down = blocks_of(c.rows, height);
+    executor_.run(down * blocks_of(c.cols, width), [&](Index t) {
+      const Index i = (t % down) * height;
+      const Index j = (t / down) * width;
+      const MatrixView<S> tile = c.middle_rows(i, std::min(height, c.rows - i))
+                                     .middle_cols(j, std::min(width, c.cols - j));
+      Gemm::multiply(operand_rows(a, i, tile.rows), operand_cols(b, j, tile.cols), alpha, beta,
+                     tile);
+      epilogue(tile, j);
+    });
+  }
+
+ private:
+  static Operand<S> operand_rows(Operand<S> a, Index first, Index count) {
+    return {
+        a.is_transposed ? a.matrix.middle_cols(first, count) : a.matrix.middle_rows(first, count),
+        a.is_transposed};
+  }
+  static Operand<S> operand_cols(Operand<S> b, Index first, Index count) {
+    return {
+        b.is_transposed ? b.matrix.middle_rows(first, count) : b.matrix.middle_cols(first, count),
+        b.is_transposed};
+  }
+
+  template <class Activation>
+  static void finish_tile(MatrixView<S> tile, ConstVectorView<S> bias, Index column,
+                          Activation activation) {
+    if (bias.empty() && std::is_same_v<Activation, Identity>) return;
+    const S* b = bias.empty() ? nullptr : bias.data + column;
+    run_range(0, tile.rows, [=](Index i) {
+      S* row = tile.row(i);
+      if (b == nullptr) {
+        for (Index j = 0; j < tile.cols; ++j) row[j] = activation(row[j]);
+      } else {
+        for (Index j = 0; j < tile.cols; ++j) row[j] = activation(row[j] + b[j]);
+      }
+    });
+  }
+
+  // Widens `panel_cols` columns of op(B) at a time into a buffer that stays for the next call.
+  template <class V, class F>
+  void for_each_widened_panel(Operand<V> b, F&& f) {
+    for (Index first = 0; first < b.cols(); first += panel_cols) {
+      const Index count = std::min(panel_cols, b.cols() - first);
+      const ConstMatrixView<V> source =
+          b.is_transposed ? b.matrix.middle_rows(first, count) : b.matrix.middle_cols(first, count);
+      if (widened_.size() < source.size()) widened_ = HostBuffer<S>(source.size());
+      const MatrixView<S> panel(widened_.data(), source.rows, source.cols);
+      for_each_row(source.rows, [=](Index i, const auto& team) {
+        team.each(source.cols, [=](Index j) { panel(i, j) = static_cast<S>(source(i, j)); });
+      });
+      f(Operand<S>{panel, b.is_transposed}, first);
+    }
+  }
+
+  // tile += leftᵀ·right, blocks of rows multiplied in T, summed in double.
+  template <class T>
+  static void gram_tile_in(ConstMatrixView<S> left, ConstMatrixView<S> right,
+                           MatrixView<double> tile) {
+    std::vector<T> product(static_cast<std::size_t>(tile.size()));
+    const MatrixView<T> c(product.data(), tile.rows, tile.cols);
+    for (Index first = 0; first < left.rows; first += gram_block) {
+      const Index count = std::min(gram_block, left.rows - first);
+      multiply_block<T>(left.middle_rows(first, count), right.middle_rows(first, count), c);
+      run_range(0, tile.rows, [=](Index i) {
+        for (Index j = 0; j < tile.cols; ++j) tile(i, j) += static_cast<double>(c(i, j));
+      });
+    }
+  }
+
+  template <class T>
+  static void multiply_block(ConstMatrixView<S> left, ConstMatrixView<S> right, MatrixView<T> c) {
+    if constexpr (std::is_same_v<T, S>) {
+      Gemm::multiply(transposed(left), plain(right), S(1), S(0), c);
+    } else {
+      const std::vector<T> a = widened_copy<T>(left);
+      const std::vector<T> b = widened_copy<T>(right);
+      Gemm::multiply(transposed(ConstMatrixView<T>(a.data(), left.rows, left.cols)),
+                     plain(ConstMatrixView<T>(b.data(), right.rows, right.cols)), T(1), T(0), c);
+    }
+  }
+
+  template <class T>
+  static std::vector<T> widened_copy(ConstMatrixView<S> m) {
+    std::vector<T> copy;
+    copy.reserve(static_cast<std::size_t>(m.size()));
+    for (Index i = 0; i < m.rows; ++i) copy.insert(copy.end(), m.row(i), m.row(i) + m.cols);
+    return copy;
+  }
+
+  ExecutorRef executor_{};
+  HostBuffer<S> widened_{};
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI

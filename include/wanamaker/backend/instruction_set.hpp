@@ -1,0 +1,55 @@
+// Launching host kernels with the widest vector instructions this machine has, chosen at run time,
+// so that an ordinary build is quick everywhere.
+#pragma once
+
+#include "wanamaker/core/index.hpp"
+
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(__CUDACC__) && !defined(__AVX512F__)
+#define WANAMAKER_DETAIL_DISPATCH 1
+#else
+#define WANAMAKER_DETAIL_DISPATCH 0
+#endif
+
+namespace wanamaker::inline WANAMAKER_ABI {
+namespace detail {
+
+template <class F>
+#if defined(__GNUC__)
+__attribute__((flatten))
+#endif
+void run_range_baseline(Index begin, Index end, const F& f) {
+  for (Index i = begin; i < end; ++i) f(i);
+}
+
+#if WANAMAKER_DETAIL_DISPATCH
+// flatten: whatever f calls must be inlined here to be compiled for this instruction set.
+template <class F>
+__attribute__((flatten, target("avx2,fma,f16c,bmi,bmi2"))) void run_range_avx2(Index begin,
+                                                                               Index end,
+                                                                               const F& f) {
+  for (Index i = begin; i < end; ++i) f(i);
+}
+template <class F>
+__attribute__((flatten, target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2"))) void
+run_range_avx512(Index begin, Index end, const F& f) {
+  for (Index i = begin; i < end; ++i) f(i);
+}
+#endif
+
+}  // namespace detail
+
+/// f(i) for begin <= i < end, on the calling thread, compiled for the widest instructions here.
+template <class F>
+void run_range(Index begin, Index end, const F& f) {
+#if WANAMAKER_DETAIL_DISPATCH
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return detail::run_range_avx512(begin, end, f);
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return detail::run_range_avx2(begin, end, f);
+  }
+#endif
+  detail::run_range_baseline(begin, end, f);
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI

@@ -1,0 +1,87 @@
+// Scratch memory for one thread of computation: a stack of views that grows to the largest need
+// once and allocates nothing afterwards.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "wanamaker/backend/backend.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// Hands out uninitialised views; they live until the enclosing `Frame` ends. Not thread-safe.
+template <class B>
+class Workspace {
+ public:
+  /// The backend must outlive the workspace.
+  explicit Workspace(B& backend) : backend_(&backend) {}
+
+  /// Views taken after a Frame's construction are given back when it ends.
+  class Frame {
+   public:
+    explicit Frame(Workspace& workspace)
+        : workspace_(workspace), chunk_(workspace.chunk_), used_(workspace.used_) {}
+    ~Frame() { workspace_.release(chunk_, used_); }
+    Frame(const Frame&) = delete;
+    Frame& operator=(const Frame&) = delete;
+
+   private:
+    Workspace& workspace_;
+    std::size_t chunk_;
+    std::size_t used_;
+  };
+
+  /// [rows × cols] of the backend's scalar.
+  matrix_view_t<B> matrix(Index rows, Index cols) {
+    return {vector<scalar_t<B>>(rows * cols).data, rows, cols};
+  }
+
+  /// n elements of T.
+  template <class T>
+  VectorView<T> vector(Index n) {
+    const std::size_t bytes = (static_cast<std::size_t>(n) * sizeof(T) + 63) / 64 * 64;
+    return {static_cast<T*>(take(bytes)), n};
+  }
+
+  /// Bytes held, the most that was ever needed at once included.
+  std::size_t capacity_bytes() const {
+    std::size_t total = 0;
+    for (const Chunk& chunk : chunks_) total += static_cast<std::size_t>(chunk.size());
+    return total;
+  }
+
+ private:
+  using Chunk = buffer_t<B, std::byte>;
+
+  void* take(std::size_t bytes) {
+    while (chunk_ < chunks_.size() && used_ + bytes > size_of(chunk_)) {
+      ++chunk_;
+      used_ = 0;
+    }
+    if (chunk_ == chunks_.size()) {
+      constexpr std::size_t smallest = std::size_t{1} << 20;
+      chunks_.push_back(
+          backend_->template allocate<std::byte>(static_cast<Index>(std::max(bytes, smallest))));
+    }
+    void* memory = chunks_[chunk_].data() + used_;
+    used_ += bytes;
+    return memory;
+  }
+
+  void release(std::size_t chunk, std::size_t used) {
+    chunk_ = chunk;
+    used_ = used;
+  }
+
+  std::size_t size_of(std::size_t chunk) const {
+    return static_cast<std::size_t>(chunks_[chunk].size());
+  }
+
+  B* backend_;
+  std::vector<Chunk> chunks_;
+  std::size_t chunk_ = 0;
+  std::size_t used_ = 0;
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
