@@ -1,0 +1,164 @@
+// README keeps its promises to a newcomer, every snippet is one that tests/docs/CMakeLists.txt
+// compiles, and docs/errors.md lists exactly the errors that the library throws.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "testing.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path source_dir = WANAMAKER_SOURCE_DIR;
+
+std::vector<std::string> lines_of(const fs::path& path) {
+  std::vector<std::string> lines;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+struct Snippet {
+  std::size_t first_line = 0;  ///< of the file, counted from 1
+  std::string fence;           ///< the opening line
+  std::vector<std::string> lines;
+
+  bool contains(const std::string& text) const {
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(text) != std::string::npos;
+    });
+  }
+};
+
+bool is_fence(const std::string& line) {
+  const std::size_t start = line.find_first_not_of(" \t>");
+  return start != std::string::npos &&
+         (line.compare(start, 3, "```") == 0 || line.compare(start, 3, "~~~") == 0);
+}
+
+std::vector<Snippet> snippets_of(const std::vector<std::string>& lines) {
+  std::vector<Snippet> snippets;
+  bool inside = false;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (is_fence(lines[i])) {
+      if (!inside) snippets.push_back({i + 2, lines[i], {}});
+      inside = !inside;
+    } else if (inside) {
+      snippets.back().lines.push_back(lines[i]);
+    }
+  }
+  return snippets;
+}
+
+std::vector<fs::path> pages() {
+  std::vector<fs::path> found;
+  if (fs::exists(source_dir / "README.md")) found.push_back(source_dir / "README.md");
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir / "docs")) {
+    if (entry.path().extension() == ".md") found.push_back(entry.path());
+  }
+  return found;
+}
+
+bool is_id(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  return slash != std::string::npos && slash > 0 && slash + 1 < text.size() &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-/") == std::string::npos &&
+         text.find('/', slash + 1) == std::string::npos;
+}
+
+/// The pieces of `text` between pairs of `quote` that look like ids.
+void add_ids(const std::string& text, char quote, std::set<std::string>& ids) {
+  for (std::size_t open = text.find(quote); open != std::string::npos;) {
+    const std::size_t close = text.find(quote, open + 1);
+    if (close == std::string::npos) return;
+    const std::string piece = text.substr(open + 1, close - open - 1);
+    if (is_id(piece)) ids.insert(piece);
+    open = text.find(quote, close + 1);
+  }
+}
+
+/// Ids in the code: any string literal of the form "area/name", comments and includes aside.
+std::set<std::string> ids_in_code() {
+  std::set<std::string> ids;
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir / "include")) {
+    if (!entry.is_regular_file()) continue;
+    for (const std::string& line : lines_of(entry.path())) {
+      if (line.find("#include") == std::string::npos)
+        add_ids(line.substr(0, line.find("//")), '"', ids);
+    }
+  }
+  return ids;
+}
+
+/// Ids that docs/errors.md lists: the first word in backticks of a table row or heading.
+std::set<std::string> ids_in_catalogue() {
+  std::set<std::string> ids;
+  for (const std::string& line : lines_of(source_dir / "docs" / "errors.md")) {
+    const std::size_t open = line.find('`');
+    if (line.empty() || line.find_first_not_of("|#*- ") != open) continue;
+    add_ids(line.substr(open, line.find('`', open + 1) - open + 1), '`', ids);
+  }
+  return ids;
+}
+
+std::string missing_from(const std::set<std::string>& some, const std::set<std::string>& others) {
+  std::string missing;
+  for (const std::string& id : some) {
+    if (others.count(id) == 0) missing += id + " ";
+  }
+  return missing;
+}
+
+}  // namespace
+
+TEST_CASE("README begins with the two commands and a short complete program") {
+  const std::vector<std::string> lines = lines_of(source_dir / "README.md");
+  if (lines.empty()) {
+    MESSAGE("README.md is not there yet");
+    return;
+  }
+  const std::vector<Snippet> snippets = snippets_of(lines);
+  REQUIRE(!snippets.empty());
+  CHECK(snippets.front().contains("cmake/bootstrap.sh study"));
+  CHECK(snippets.front().contains("cmake/bootstrap.sh test"));
+  const auto program = std::find_if(snippets.begin(), snippets.end(),
+                                    [](const Snippet& s) { return s.contains("int main("); });
+  REQUIRE(program != snippets.end());
+  CHECK(program->lines.size() <= 15);
+  CHECK(program->first_line <= 30);
+}
+
+TEST_CASE("every C++ snippet is fenced so that it is compiled") {
+  for (const fs::path& page : pages()) {
+    for (const Snippet& snippet : snippets_of(lines_of(page))) {
+      CAPTURE(page.string());
+      CAPTURE(snippet.first_line);
+      CAPTURE(snippet.fence);
+      const bool compiled = snippet.fence.rfind("```cpp", 0) == 0;
+      const bool looks_like_code = snippet.contains("#include") || snippet.contains("wanamaker::");
+      CHECK((compiled || !looks_like_code));
+      CHECK(snippet.fence.find("```c++") == std::string::npos);
+      CHECK(snippet.fence.find("```C++") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("docs/errors.md lists exactly the errors that are thrown") {
+  if (!fs::exists(source_dir / "docs" / "errors.md")) {
+    MESSAGE("docs/errors.md is not there yet");
+    return;
+  }
+  CHECK(ids_in_code().size() > 10);
+  CHECK(missing_from(ids_in_code(), ids_in_catalogue()) == "");
+  CHECK(missing_from(ids_in_catalogue(), ids_in_code()) == "");
+}
+
+TEST_CASE("ids are recognised") {
+  std::set<std::string> ids;
+  add_ids(R"(f({.id = "shape/mismatch", .what = "a/b c", .mend = "see A/b"}, "x/y-2");)", '"', ids);
+  CHECK(ids == std::set<std::string>{"shape/mismatch", "x/y-2"});
+}
