@@ -1,0 +1,233 @@
+#!/usr/bin/env bash
+# From a fresh machine to a running program, in one command:
+#   cmake/bootstrap.sh study [ARGUMENTS…]  installs what is missing, builds, runs the study program
+#   cmake/bootstrap.sh test                installs what is missing, builds and runs all the tests
+#   cmake/bootstrap.sh deps                only installs what is missing
+# Quiet; may be repeated; stops at the first failure and prints the end of its log.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+logs=build/logs
+passed=0 failed=0 skipped=0
+
+say() { printf '%s\n' "$*"; }
+
+# step NAME COMMAND…: runs it silently, its output in a log.
+step() {
+  local name=$1 log start=$SECONDS
+  shift
+  log=$logs/${name//[^a-z0-9]/-}.log
+  printf '%s … ' "$name"
+  if "$@" >"$log" 2>&1; then
+    say "done, $((SECONDS - start)) s"
+  else
+    say "failed after $((SECONDS - start)) s. The end of $log:"
+    tail -n 60 "$log"
+    failed=$((failed + 1))
+    return 1
+  fi
+}
+
+# --- what has to be installed -------------------------------------------------------------------
+
+debian_libraries=(libeigen3-dev libxtensor-dev nlohmann-json3-dev libcli11-dev libpcre2-dev
+  libutf8proc-dev doctest-dev libbenchmark-dev)
+
+has_cblas() {
+  pkg-config --exists openblas || pkg-config --exists blis || pkg-config --exists cblas ||
+    compgen -G '/usr/include/*/cblas*.h' >/dev/null || [ -e /usr/include/cblas.h ]
+}
+
+# Debian's names of what is missing, one a line. Tools count by their command, whoever brought it.
+missing_debian_packages() {
+  local package
+  while read -r command package; do
+    command -v "$command" >/dev/null || echo "$package"
+  done <<'END'
+g++ g++
+cmake cmake
+ninja ninja-build
+pkg-config pkg-config
+END
+  if [ "$1" = test ]; then
+    command -v clang++ >/dev/null || echo clang
+    find_clang_format >/dev/null || echo clang-format
+  fi
+  for package in "${debian_libraries[@]}"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+      echo "$package"
+  done
+  # The serial build: the library's own executor spreads the work.
+  has_cblas 2>/dev/null || echo libopenblas-serial-dev
+}
+
+install_debian_packages() {
+  local as_root=()
+  [ "$(id -u)" = 0 ] || as_root=(sudo -n)
+  export DEBIAN_FRONTEND=noninteractive
+  # A failing update matters only if the installation then fails too.
+  "${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 update -q || true
+  "${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 install -q -y --no-install-recommends "$@"
+}
+
+name_packages() {
+  cat <<'END'
+Not a Debian-like system where this may install packages. What is needed, under its local names:
+  dnf    gcc-c++ cmake ninja-build pkgconf eigen3-devel xtensor-devel json-devel cli11-devel
+         pcre2-devel utf8proc-devel doctest-devel google-benchmark-devel openblas-devel
+         clang clang-tools-extra
+  brew   cmake ninja pkg-config eigen xtensor nlohmann-json cli11 pcre2 utf8proc doctest
+         google-benchmark openblas llvm clang-format
+  vcpkg  eigen3 xtensor nlohmann-json cli11 pcre2 utf8proc doctest benchmark openblas
+  conan  eigen xtensor nlohmann_json cli11 pcre2 utf8proc doctest benchmark openblas
+Going on with what is here.
+END
+}
+
+may_install() { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }
+
+dependencies() {
+  local missing
+  if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
+    mapfile -t missing < <(missing_debian_packages "$1")
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if may_install; then
+      step "install ${#missing[@]} packages" install_debian_packages "${missing[@]}"
+    else
+      say "Neither root nor sudo without a password. Missing packages; going on without:"
+      say "  sudo apt-get install ${missing[*]}"
+    fi
+  else
+    name_packages
+  fi
+  command -v cmake >/dev/null || { say "cmake is not installed"; return 1; }
+  if [ "$(printf '3.25\n%s\n' "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V | head -n1)" \
+    != 3.25 ]; then
+    say "The presets need CMake 3.25 or newer; found $(cmake --version | head -n1)"
+    return 1
+  fi
+}
+
+# --- building -----------------------------------------------------------------------------------
+
+# As many compilers as there are processors, but not more than memory carries (1.5 GB each).
+jobs() {
+  local by_memory=64
+  if [ -r /proc/meminfo ]; then
+    by_memory=$(awk '/^MemAvailable/ { print int($2 / 1500000) }' /proc/meminfo)
+  fi
+  local processors
+  processors=$(getconf _NPROCESSORS_ONLN)
+  [ "$by_memory" -ge 1 ] || by_memory=1
+  echo $((by_memory < processors ? by_memory : processors))
+}
+
+# configure_and_build PRESET TARGET…
+configure_and_build() {
+  local preset=$1
+  shift
+  if [ ! -e "build/$preset/CMakeCache.txt" ] && command -v ninja >/dev/null; then
+    export CMAKE_GENERATOR=Ninja
+  fi
+  step "configure $preset" cmake --preset "$preset"
+  step "build $preset" cmake --build --preset "$preset" --parallel "$(jobs)" --target "$@"
+}
+
+# run_ctest PRESET ARGUMENTS…: counts the tests; a failure prints what failed.
+run_ctest() {
+  local preset=$1 log=$logs/ctest-$1.log status=0 total lost left_out
+  shift
+  say "test $preset (all output in $log)"
+  ctest --preset "$preset" --parallel "$(jobs)" "$@" >"$log" 2>&1 || status=$?
+  total=$(sed -n 's/.*tests failed out of \([0-9]*\).*/\1/p' "$log")
+  lost=$(sed -n 's/.*passed, \([0-9]*\) tests failed out of.*/\1/p' "$log")
+  left_out=$(grep -c '\*\*\*Skipped' "$log" || true)
+  if [ "$status" != 0 ]; then
+    grep -v -E '^ *(Start|[0-9]+/[0-9]+ .* Passed)' "$log" | tail -n 200
+  fi
+  failed=$((failed + ${lost:-1}))
+  skipped=$((skipped + left_out))
+  passed=$((passed + ${total:-0} - ${lost:-0} - left_out))
+  return "$status"
+}
+
+# --- the commands -------------------------------------------------------------------------------
+
+study() {
+  dependencies study
+  configure_and_build release study
+  local program=build/release/examples/study/study
+  if [ $# -gt 0 ]; then
+    exec "$program" "$@"
+  fi
+  "$program" perplexity --out build/study
+  "$program" sweep --out build/study
+}
+
+# clang-format 14, the version whose layout the sources have.
+find_clang_format() {
+  local program
+  for program in clang-format-14 clang-format; do
+    if command -v $program >/dev/null && $program --version | grep -q 'version 14\.'; then
+      echo $program
+      return 0
+    fi
+  done
+  return 1
+}
+
+# Compares output: --dry-run reports the closing comments of inline namespaces, right as they are.
+compare_with_format() {
+  local file status=0
+  while IFS= read -r -d '' file; do
+    "$1" "$file" | diff -u --label "$file" --label "$file, formatted" "$file" - || status=1
+  done < <(find include examples tests bench \
+    \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cuh' -o -name '*.cu' \) -print0)
+  return "$status"
+}
+
+check_format() {
+  local program
+  if ! program=$(find_clang_format); then
+    say "format … skipped: clang-format 14 is not installed"
+    skipped=$((skipped + 1))
+    return 0
+  fi
+  step format compare_with_format "$program"
+  passed=$((passed + 1))
+}
+
+all_tests() {
+  dependencies test
+  check_format
+  configure_and_build asan all
+  run_ctest asan
+  configure_and_build release study
+  run_ctest release -L smoke
+}
+
+summary() {
+  local status=$?
+  [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1
+  say "$passed passed, $failed failed, $skipped skipped"
+  exit "$status"
+}
+
+usage() {
+  sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+}
+
+mkdir -p "$logs"
+case ${1-} in
+  study) study "${@:2}" ;;
+  test)
+    trap summary EXIT
+    all_tests
+    ;;
+  deps) dependencies test ;;
+  -h | --help) usage ;;
+  *)
+    usage >&2
+    exit 2
+    ;;
+esac
