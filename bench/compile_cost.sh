@@ -1,0 +1,36 @@
+#!/bin/sh
+# What including the library costs at compile time, in seconds: best of three for each of
+#   core     a program that includes wanamaker/core.hpp, beyond an empty program
+#   hello    the first complete program of README.md, compiled without optimisation and with -O2
+# Usage: bench/compile_cost.sh [COMPILER [FLAGS…]], default c++
+set -e
+cd "$(dirname "$0")/.."
+compiler=${1:-c++}
+[ $# -eq 0 ] || shift
+flags="-std=c++20 -Iinclude $(pkg-config --cflags eigen3 2>/dev/null || true) $*"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# seconds FLAGS FILE: the best of three compilations.
+seconds() {
+  for _ in 1 2 3; do
+    start=$(date +%s%N)
+    # shellcheck disable=SC2086
+    $compiler $flags $1 -c "$2" -o "$work/out.o"
+    end=$(date +%s%N)
+    echo $((end - start))
+  done | sort -n | head -n 1 | awk '{ printf "%.2f", $1 / 1e9 }'
+}
+
+echo 'int main() {}' >"$work/empty.cpp"
+printf '#include "wanamaker/core.hpp"\nint main() {}\n' >"$work/core.cpp"
+empty=$(seconds -O0 "$work/empty.cpp")
+core=$(seconds -O0 "$work/core.cpp")
+echo "core $(awk "BEGIN { printf \"%.2f\", $core - $empty }") (empty program $empty)"
+
+[ -e README.md ] || exit 0
+# The first fenced C++ snippet that has a main.
+awk '/^```cpp/ { inside = 1; text = ""; next }
+     inside && /^```/ { inside = 0; if (text ~ /int main\(/) { printf "%s", text; exit } }
+     inside { text = text $0 "\n" }' README.md >"$work/hello.cpp"
+echo "hello $(seconds -O0 "$work/hello.cpp") at -O0, $(seconds -O2 "$work/hello.cpp") at -O2"
