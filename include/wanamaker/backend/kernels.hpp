@@ -138,6 +138,20 @@ struct BroadcastRow {
   }
 };
 
+/// Every entry of y = one value.
+template <class T>
+struct FillRow {
+  T value;
+  MatrixView<T> y;
+
+  template <class RowTeam>
+  WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
+    T* out = y.row(i);
+    const T v = value;
+    team.each(y.cols, [=](Index j) { out[j] = v; });
+  }
+};
+
 /// y[i] = table[index[i]], converted from the table's storage.
 template <class T, class W>
 struct GatherRow {

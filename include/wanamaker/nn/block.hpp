@@ -1,0 +1,114 @@
+// A transformer block with its MLP as a policy.
+#pragma once
+
+#include <utility>
+
+#include "wanamaker/nn/attention.hpp"
+#include "wanamaker/nn/mlp_policy.hpp"
+#include "wanamaker/nn/observer.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// The MLP reads the stream after attention was added: r' = r + a(r); r'' = r' + m(r').
+struct SequentialResidual {
+  template <class View>
+  static View mlp_source(View, View carry) {
+    return carry;
+  }
+};
+
+/// Attention and MLP read the same stream: r' = r + a(r) + m(r). Wang & Komatsuzaki 2021.
+struct ParallelResidual {
+  template <class View>
+  static View mlp_source(View residual, View) {
+    return residual;
+  }
+};
+
+/// Norm, attention, norm, MLP. In both topologies the new stream is carry + mlp(mlp_input), with
+/// carry = r + attention(norm₁(r)); they differ in what the second norm reads. So everything up to
+/// the MLP can be computed once and shared by many policies (`attend`, then `finish`).
+template <class B, class Norm, class Attention, MlpPolicy<B> Mlp,
+          class Topology = SequentialResidual>
+class TransformerBlock {
+ public:
+  using MlpType = Mlp;
+  using NormType = Norm;
+
+  TransformerBlock() = default;
+  TransformerBlock(Norm attention_norm, Attention attention, Norm mlp_norm, Mlp mlp)
+      : attention_norm_(std::move(attention_norm)),
+        attention_(std::move(attention)),
+        mlp_norm_(std::move(mlp_norm)),
+        mlp_(std::move(mlp)) {}
+
+  /// carry ← r + attention(norm₁(r)); mlp_input ← norm₂(r or carry). All [T × d].
+  template <class Observer = NoObserver>
+  void attend(B& backend, Index layer, const PackedBatch<B>& batch, const_matrix_view_t<B> residual,
+              matrix_view_t<B> carry, matrix_view_t<B> mlp_input, Workspace<B>& workspace,
+              Observer&& observer = {}) const {
+    attention_norm_.forward(backend, residual, mlp_input);
+    attention_.forward(backend, mlp_input, batch, carry, workspace);
+    detail::notify_attention_output(observer, layer, const_matrix_view_t<B>(carry));
+    ops::add<B>(backend, residual, carry, carry);
+    mlp_norm_.forward(backend, Topology::mlp_source(residual, const_matrix_view_t<B>(carry)),
+                      mlp_input);
+    detail::notify_mlp_input(observer, layer, const_matrix_view_t<B>(mlp_input));
+  }
+
+  /// out ← carry + policy(mlp_input); `residual` is the stream that entered the block, out may be
+  /// it.
+  template <MlpPolicy<B> Policy, class Observer = NoObserver>
+  void finish(const Policy& policy, B& backend, Index layer, const PackedBatch<B>& batch,
+              const_matrix_view_t<B> residual, const_matrix_view_t<B> carry,
+              const_matrix_view_t<B> mlp_input, matrix_view_t<B> out, Workspace<B>& workspace,
+              Observer&& observer = {}) const {
+    const typename Workspace<B>::Frame frame(workspace);
+    const matrix_view_t<B> y = workspace.matrix(carry.rows, carry.cols);
+    const RowContext<B> rows{layer, batch.tokens(), batch.positions(), batch.offsets(),
+                             Topology::mlp_source(residual, carry)};
+    mlp_forward(policy, backend, mlp_input, rows, y, workspace);
+    detail::notify_mlp_output(observer, layer, const_matrix_view_t<B>(y));
+    ops::add<B>(backend, carry, y, out);
+  }
+
+  /// The whole block in place on the residual stream, with another policy in the MLP's place.
+  template <MlpPolicy<B> Policy, class Observer = NoObserver>
+  void forward_with(const Policy& policy, B& backend, Index layer, const PackedBatch<B>& batch,
+                    matrix_view_t<B> residual, Workspace<B>& workspace,
+                    Observer&& observer = {}) const {
+    const typename Workspace<B>::Frame frame(workspace);
+    const matrix_view_t<B> carry = workspace.matrix(residual.rows, residual.cols);
+    const matrix_view_t<B> mlp_input = workspace.matrix(residual.rows, residual.cols);
+    attend(backend, layer, batch, residual, carry, mlp_input, workspace, observer);
+    finish(policy, backend, layer, batch, residual, carry, mlp_input, residual, workspace,
+           observer);
+  }
+
+  /// The whole block in place on the residual stream [T × d].
+  template <class Observer = NoObserver>
+  void forward(B& backend, Index layer, const PackedBatch<B>& batch, matrix_view_t<B> residual,
+               Workspace<B>& workspace, Observer&& observer = {}) const {
+    forward_with(mlp_, backend, layer, batch, residual, workspace, observer);
+  }
+
+  const Norm& attention_norm() const { return attention_norm_; }
+  const Attention& attention() const { return attention_; }
+  const Norm& mlp_norm() const { return mlp_norm_; }
+  const Mlp& mlp() const { return mlp_; }
+  Mlp& mlp() { return mlp_; }
+
+  double parameters() const {
+    return static_cast<double>(attention_norm_.parameters() + attention_.parameters() +
+                               mlp_norm_.parameters()) +
+           mlp_.cost(0).parameters;
+  }
+
+ private:
+  Norm attention_norm_{};
+  Attention attention_{};
+  Norm mlp_norm_{};
+  Mlp mlp_{};
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI

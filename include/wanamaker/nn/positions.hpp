@@ -1,0 +1,67 @@
+// How attention learns where a token stands.
+#pragma once
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "wanamaker/backend/generic.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// Positions were added to the embedding; attention has nothing to do.
+struct LearnedPositions {
+  template <class B>
+  void apply(B&, ConstVectorView<TokenId>, Index, matrix_view_t<B>) const {}
+};
+
+/// Angles of rotary positions: position·θ_j with θ_j = theta^(−2j/r), j = 0 … r/2 − 1.
+/// Su et al. 2021. [positions × r/2], in double.
+inline std::vector<double> rotary_angles(Index positions, Index rotary_width, double theta) {
+  const Index pairs = rotary_width / 2;
+  std::vector<double> angles;
+  angles.reserve(static_cast<std::size_t>(positions * pairs));
+  for (Index p = 0; p < positions; ++p) {
+    for (Index j = 0; j < pairs; ++j) {
+      const double exponent = -2.0 * static_cast<double>(j) / static_cast<double>(rotary_width);
+      angles.push_back(static_cast<double>(p) * std::pow(theta, exponent));
+    }
+  }
+  return angles;
+}
+
+/// Rotary positions from tables [positions × r/2]; the first r entries of each head are rotated.
+template <class B>
+class RotaryPositions {
+ public:
+  RotaryPositions() = default;
+  RotaryPositions(matrix_t<B> cosines, matrix_t<B> sines)
+      : cosines_(std::move(cosines)), sines_(std::move(sines)) {}
+
+  /// Tables for `positions` positions from angles computed in double.
+  static RotaryPositions from_angles(B& backend, const std::vector<double>& angles,
+                                     Index positions) {
+    using T = scalar_t<B>;
+    const Index pairs = positions > 0 ? static_cast<Index>(angles.size()) / positions : 0;
+    std::vector<T> cosines;
+    std::vector<T> sines;
+    for (const double angle : angles) {
+      cosines.push_back(static_cast<T>(std::cos(angle)));
+      sines.push_back(static_cast<T>(std::sin(angle)));
+    }
+    return {matrix_from_host<T>(backend, cosines.data(), positions, pairs),
+            matrix_from_host<T>(backend, sines.data(), positions, pairs)};
+  }
+
+  /// Rotates x [T × heads·head_width] in place; positions [T] below the table's rows.
+  void apply(B& backend, ConstVectorView<TokenId> positions, Index heads,
+             matrix_view_t<B> x) const {
+    ops::rotate_positions(backend, cosines_.view(), sines_.view(), positions, heads, x);
+  }
+
+ private:
+  matrix_t<B> cosines_{};
+  matrix_t<B> sines_{};
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI

@@ -1,0 +1,190 @@
+// A decoder-only transformer: embedding, blocks, final norm, head; losses without ever holding
+// [tokens × vocabulary].
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "wanamaker/nn/batch.hpp"
+#include "wanamaker/nn/block.hpp"
+#include "wanamaker/nn/config.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// Which rows of a batch are scored: the residual stream at row rows[i] predicts targets[i].
+struct ScoredPositions {
+  std::vector<TokenId> rows;
+  std::vector<TokenId> targets;
+};
+
+/// Every position of every sequence predicts its successor; the last of each predicts nothing.
+template <class B>
+ScoredPositions all_next_tokens(const PackedBatch<B>& batch) {
+  ScoredPositions scored;
+  for (Index s = 0; s < batch.sequences(); ++s) {
+    const std::size_t sequence = static_cast<std::size_t>(s);
+    for (Index row = batch.offsets()[sequence]; row + 1 < batch.offsets()[sequence + 1]; ++row) {
+      scored.rows.push_back(static_cast<TokenId>(row));
+      scored.targets.push_back(batch.host_tokens()[static_cast<std::size_t>(row + 1)]);
+    }
+  }
+  return scored;
+}
+
+/// A model of equal blocks. Immutable while it runs: several threads may share it, each with its
+/// own backend and workspace.
+template <class B, class Block>
+class Transformer {
+ public:
+  using BackendType = B;
+  using BlockType = Block;
+  using Norm = typename Block::NormType;
+
+  struct Parts {
+    ModelConfig config;
+    weight_matrix_t<B> embedding;       ///< [V × d]
+    weight_matrix_t<B> position_table;  ///< [positions × d], or empty
+    std::vector<Block> blocks;
+    Norm final_norm;
+    Linear<B> head;  ///< d → V', V' >= V; empty where tied
+  };
+
+  explicit Transformer(Parts parts) : parts_(std::move(parts)) {}
+
+  const ModelConfig& config() const { return parts_.config; }
+  Index layers() const { return static_cast<Index>(parts_.blocks.size()); }
+  const Block& block(Index layer) const { return parts_.blocks[static_cast<std::size_t>(layer)]; }
+  Block& block(Index layer) { return parts_.blocks[static_cast<std::size_t>(layer)]; }
+  const Norm& final_norm() const { return parts_.final_norm; }
+  const weight_matrix_t<B>& embedding() const { return parts_.embedding; }
+
+  /// residual ← embedding[token] + position_table[position]; residual [T × d]. Throws DataError for
+  /// ids outside the vocabulary, ProtocolError for sequences longer than the model's positions.
+  void embed(B& backend, const PackedBatch<B>& batch, matrix_view_t<B> residual) const {
+    check_batch(batch);
+    ops::gather_rows(backend, parts_.embedding.view(), batch.tokens(), residual);
+    if (parts_.position_table.empty()) return;
+    ops::gather_add_rows(backend, parts_.position_table.view(), batch.positions(), residual);
+  }
+
+  /// residual ← the stream after the last block, before the final norm; [T × d].
+  template <class Observer = NoObserver>
+  void forward(B& backend, const PackedBatch<B>& batch, matrix_view_t<B> residual,
+               Workspace<B>& workspace, Observer&& observer = {}) const {
+    embed(backend, batch, residual);
+    forward_from(backend, 0, batch, residual, workspace, observer);
+  }
+
+  /// Blocks layer … L − 1 in place on a stream that enters block `layer`.
+  template <class Observer = NoObserver>
+  void forward_from(B& backend, Index layer, const PackedBatch<B>& batch, matrix_view_t<B> residual,
+                    Workspace<B>& workspace, Observer&& observer = {}) const {
+    for (Index l = layer; l < layers(); ++l) {
+      detail::notify_residual(observer, l, const_matrix_view_t<B>(residual));
+      block(l).forward(backend, l, batch, residual, workspace, observer);
+    }
+    detail::notify_residual(observer, layers(), const_matrix_view_t<B>(residual));
+  }
+
+  /// logits [n × V'] of rows of the final stream [n × d].
+  void logits(B& backend, const_matrix_view_t<B> residual, matrix_view_t<B> logits,
+              Workspace<B>& workspace) const {
+    const typename Workspace<B>::Frame frame(workspace);
+    const matrix_view_t<B> normed = workspace.matrix(residual.rows, residual.cols);
+    parts_.final_norm.forward(backend, residual, normed);
+    ops::linear<B>(backend, normed, head_factor(), head_bias(), logits);
+  }
+
+  /// Negative log-likelihoods in nats of the scored positions, from the final stream [T × d].
+  /// Logits exist for 128 rows at a time.
+  std::vector<double> token_losses(B& backend, const_matrix_view_t<B> residual,
+                                   const ScoredPositions& scored, Workspace<B>& workspace) const {
+    const Index n = static_cast<Index>(scored.rows.size());
+    std::vector<double> losses(scored.rows.size());
+    for (Index first = 0; first < n; first += loss_block_rows) {
+      const std::size_t begin = static_cast<std::size_t>(first);
+      const Index count = std::min(loss_block_rows, n - first);
+      block_losses(backend, residual,
+                   std::span(scored.rows).subspan(begin, static_cast<std::size_t>(count)),
+                   std::span(scored.targets).subspan(begin, static_cast<std::size_t>(count)),
+                   losses.data() + begin, workspace);
+    }
+    return losses;
+  }
+
+  /// Columns of the logits: the vocabulary, or more where a file pads it.
+  Index logit_columns() const { return head_factor().cols(); }
+
+  /// Learned numbers; a tied head counts once.
+  double parameters() const {
+    double total = static_cast<double>(parts_.embedding.size() + parts_.position_table.size() +
+                                       parts_.final_norm.parameters() + parts_.head.parameters());
+    for (const Block& b : parts_.blocks) total += b.parameters();
+    return total;
+  }
+
+ private:
+  static constexpr Index loss_block_rows = 128;
+
+  Operand<storage_t<B>> head_factor() const {
+    return config().tied_head ? transposed(parts_.embedding.view()) : parts_.head.factor();
+  }
+  ConstVectorView<scalar_t<B>> head_bias() const {
+    return parts_.head.has_bias() ? parts_.head.bias().vector() : ConstVectorView<scalar_t<B>>{};
+  }
+
+  VectorView<TokenId> upload(B& backend, std::span<const TokenId> values,
+                             Workspace<B>& workspace) const {
+    const VectorView<TokenId> memory =
+        workspace.template vector<TokenId>(static_cast<Index>(values.size()));
+    backend.copy_from_host(values.data(), memory.size, memory.data);
+    return memory;
+  }
+
+  void block_losses(B& backend, const_matrix_view_t<B> residual, std::span<const TokenId> rows,
+                    std::span<const TokenId> targets, double* losses,
+                    Workspace<B>& workspace) const {
+    const typename Workspace<B>::Frame frame(workspace);
+    const Index n = static_cast<Index>(rows.size());
+    const matrix_view_t<B> chosen = workspace.matrix(n, residual.cols);
+    ops::gather_rows(backend, residual, upload(backend, rows, workspace), chosen);
+    const matrix_view_t<B> scores = workspace.matrix(n, logit_columns());
+    logits(backend, chosen, scores, workspace);
+    const VectorView<double> nll = workspace.template vector<double>(n);
+    ops::token_loss<B>(backend, scores, upload(backend, targets, workspace), config().vocabulary,
+                       nll);
+    backend.synchronize();
+    backend.copy_to_host(nll.data, n, losses);
+  }
+
+  void check_batch(const PackedBatch<B>& batch) const {
+    if (batch.longest() > config().positions) throw_too_long(batch.longest());
+    for (const TokenId id : batch.host_tokens()) {
+      if (id < 0 || id >= config().vocabulary) throw_outside(id);
+    }
+  }
+
+  [[noreturn]] void throw_too_long(Index length) const {
+    throw ProtocolError({.id = "protocol/window-too-long",
+                         .where = config().name,
+                         .what = "a sequence is longer than the model's positions",
+                         .expected = "at most " + std::to_string(config().positions) + " tokens",
+                         .found = std::to_string(length),
+                         .mend = "use a smaller --window"});
+  }
+  [[noreturn]] void throw_outside(TokenId id) const {
+    throw DataError({.id = "data/token-outside-vocabulary",
+                     .where = config().name,
+                     .what = "a token id is not in the model's vocabulary",
+                     .expected = "0 to " + std::to_string(config().vocabulary - 1),
+                     .found = std::to_string(id),
+                     .mend = "use the tokenizer that belongs to the model"});
+  }
+
+  Parts parts_;
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
