@@ -1,0 +1,374 @@
+// Weights of a model folder to an AnyTransformer: tensor names with and without prefixes, layouts
+// by architecture, fused projections in one order.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "wanamaker/io/model_config.hpp"
+#include "wanamaker/io/tensor_source.hpp"
+#include "wanamaker/nn/any_transformer.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+namespace detail {
+
+/// Buffers that old releases stored among the weights; they are no parameters.
+inline bool is_stray_buffer(std::string_view name) {
+  constexpr std::string_view endings[] = {".attn.bias", ".attn.masked_bias", ".attention.bias",
+                                          ".attention.masked_bias", ".rotary_emb.inv_freq"};
+  return std::any_of(std::begin(endings), std::end(endings),
+                     [name](std::string_view ending) { return name.ends_with(ending); });
+}
+
+// Reads tensors by the names that the architecture gives them, whatever prefix the file has, checks
+// shapes, and knows afterwards which tensors nobody asked for.
+template <class B>
+class WeightReader {
+ public:
+  using Storage = storage_t<B>;
+  using Scalar = scalar_t<B>;
+
+  WeightReader(B& backend, const TensorArchive& archive, std::string prefix)
+      : backend_(backend), archive_(archive), prefix_(std::move(prefix)) {
+    for (const std::string& name : archive.names()) {
+      if (name.starts_with(prefix_)) return;
+    }
+    prefix_.clear();
+  }
+
+  bool contains(const std::string& name) const { return archive_.contains(full_name(name)); }
+
+  /// [rows × cols] of weights on the host, in the backend's storage format.
+  std::vector<Storage> host_weights(const std::string& name, Index rows, Index cols) {
+    return host_values<Storage>(name, {rows, cols});
+  }
+  /// n scalars on the host.
+  std::vector<Scalar> host_vector(const std::string& name, Index n) {
+    return host_values<Scalar>(name, {n});
+  }
+  weight_matrix_t<B> weights(const std::string& name, Index rows, Index cols) {
+    return upload_weights(host_weights(name, rows, cols), rows, cols);
+  }
+  matrix_t<B> vector(const std::string& name, Index n) {
+    return upload_vector(host_vector(name, n));
+  }
+  weight_matrix_t<B> upload_weights(const std::vector<Storage>& values, Index rows, Index cols) {
+    return matrix_from_host<Storage>(backend_, values.data(), rows, cols);
+  }
+  matrix_t<B> upload_vector(const std::vector<Scalar>& values) {
+    return matrix_from_host<Scalar>(backend_, values.data(), 1, static_cast<Index>(values.size()));
+  }
+
+  /// A dense layer NAME.weight, NAME.bias from `inputs` to `outputs`.
+  Linear<B> linear(const std::string& name, Index inputs, Index outputs, WeightLayout layout,
+                   bool has_bias) {
+    const bool in_out = layout == WeightLayout::in_out;
+    weight_matrix_t<B> weight =
+        weights(name + ".weight", in_out ? inputs : outputs, in_out ? outputs : inputs);
+    if (!has_bias) return {std::move(weight), layout};
+    return {std::move(weight), layout, vector(name + ".bias", outputs)};
+  }
+
+  LayerNorm<B> layer_norm(const std::string& name, const ModelConfig& c) {
+    return {vector(name + ".weight", c.width), vector(name + ".bias", c.width), c.norm_epsilon};
+  }
+  RmsNorm<B> rms_norm(const std::string& name, const ModelConfig& c) {
+    return {vector(name + ".weight", c.width), c.norm_epsilon};
+  }
+
+  /// The embedding, which may have more rows than the vocabulary.
+  weight_matrix_t<B> embedding(const std::string& name, const ModelConfig& c) {
+    const Index rows = padded_rows(full_name(name), c);
+    return weights(name, rows, c.width);
+  }
+  /// The head under its (unprefixed) name; an empty layer where it is tied to the embedding.
+  Linear<B> head(const std::string& name, const ModelConfig& c) {
+    if (c.tied_head) {
+      taken_.insert(name);
+      return {};
+    }
+    const std::string prefix = std::exchange(prefix_, "");
+    Linear<B> layer(weights(name, padded_rows(name, c), c.width), WeightLayout::out_in);
+    prefix_ = prefix;
+    return layer;
+  }
+
+  /// Throws FormatError for a tensor that the architecture does not use: it would change the
+  /// result.
+  void refuse_the_rest() const {
+    for (const std::string& name : archive_.names()) {
+      if (taken_.contains(name) || is_stray_buffer(name)) continue;
+      throw FormatError({.id = "model/unused-tensor",
+                         .where = archive_.path().string(),
+                         .what = "tensor " + in_quotes(name) + " belongs to no part of the model",
+                         .mend = "check that config.json and weights belong together"});
+    }
+  }
+
+ private:
+  std::string full_name(const std::string& name) const { return prefix_ + name; }
+
+  Index padded_rows(const std::string& full, const ModelConfig& c) const {
+    const Shape& shape = archive_.info(full).shape;
+    if (shape.size() == 2 && shape[0] >= c.vocabulary) return shape[0];
+    fail_shape(full, {c.vocabulary, c.width});
+  }
+
+  template <class T>
+  std::vector<T> host_values(const std::string& name, const Shape& shape) {
+    const std::string full = full_name(name);
+    if (archive_.info(full).shape != shape) fail_shape(full, shape);
+    taken_.insert(full);
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      return archive_.template read<T>(full);
+    } else {
+      if (archive_.info(full).dtype == dtype_of<T>) return archive_.template read<T>(full);
+      return narrowed<T>(archive_.template read<float>(full), full);
+    }
+  }
+
+  template <class T>
+  std::vector<T> narrowed(const std::vector<float>& values, const std::string& full) const {
+    std::vector<T> result;
+    result.reserve(values.size());
+    for (const float value : values) {
+      result.push_back(T(value));
+      if (!std::isfinite(static_cast<float>(result.back()))) fail_narrow(full, value);
+    }
+    return result;
+  }
+
+  [[noreturn]] void fail_narrow(const std::string& full, float value) const {
+    throw NumericalError({.id = "model/storage-overflow",
+                          .where = archive_.path().string() + ", tensor " + in_quotes(full),
+                          .what = "a weight is too large for 16-bit storage",
+                          .found = std::to_string(value),
+                          .mend = "store weights as float or bfloat16"});
+  }
+  [[noreturn]] void fail_shape(const std::string& full, const Shape& expected) const {
+    throw FormatError({.id = "tensor/shape",
+                       .where = archive_.path().string() + ", tensor " + in_quotes(full),
+                       .what = "wrong shape",
+                       .expected = shape_text(expected),
+                       .found = shape_text(archive_.info(full).shape),
+                       .mend = "check that config.json and weights belong together"});
+  }
+
+  B& backend_;
+  const TensorArchive& archive_;
+  std::string prefix_;
+  std::set<std::string, std::less<>> taken_;
+};
+
+/// f(activation functor) for a kind known at run time.
+template <class F>
+auto with_activation(ActivationKind kind, F&& f) {
+  switch (kind) {
+    case ActivationKind::gelu_tanh:
+      return f(GeluTanh{});
+    case ActivationKind::gelu_erf:
+      return f(GeluErf{});
+    case ActivationKind::silu:
+      return f(Silu{});
+    default:
+      return f(Relu{});
+  }
+}
+
+inline AttentionShape attention_shape(const ModelConfig& c, Index layer) {
+  double scale = c.scale_attention ? 1.0 / std::sqrt(static_cast<double>(c.head_width)) : 1.0;
+  if (c.scale_by_inverse_layer) scale /= static_cast<double>(layer + 1);
+  return {c.heads, c.key_heads, c.head_width, scale, c.sliding_window};
+}
+
+/// Rows of GPT-NeoX's fused projection (heads, 3, head_width) in the order q, k, v: entry i of the
+/// result is the row of the file that belongs at row i.
+inline std::vector<Index> fused_row_order(Index heads, Index head_width) {
+  std::vector<Index> order;
+  for (Index part = 0; part < 3; ++part) {
+    for (Index head = 0; head < heads; ++head) {
+      for (Index j = 0; j < head_width; ++j) order.push_back((head * 3 + part) * head_width + j);
+    }
+  }
+  return order;
+}
+
+template <class T>
+std::vector<T> rows_in_order(const std::vector<T>& rows, Index cols,
+                             const std::vector<Index>& order) {
+  std::vector<T> result;
+  result.reserve(rows.size());
+  for (const Index row : order) {
+    const auto begin = rows.begin() + row * cols;
+    result.insert(result.end(), begin, begin + cols);
+  }
+  return result;
+}
+
+template <class B>
+AnyMlp<B> dense_mlp(WeightReader<B>& reader, const ModelConfig& c, const std::string& up,
+                    const std::string& down, WeightLayout layout) {
+  return with_activation(c.activation, [&](auto activation) {
+    return AnyMlp<B>(
+        DenseMlp<B, decltype(activation)>(reader.linear(up, c.width, c.hidden, layout, true),
+                                          reader.linear(down, c.hidden, c.width, layout, true)));
+  });
+}
+
+template <class B>
+typename AnyTransformer<B>::Gpt2 load_gpt2(WeightReader<B>& reader, const ModelConfig& c) {
+  using Model = typename AnyTransformer<B>::Gpt2;
+  typename Model::Parts parts{.config = c,
+                              .embedding = reader.embedding("wte.weight", c),
+                              .position_table = reader.weights("wpe.weight", c.positions, c.width),
+                              .blocks = {},
+                              .final_norm = reader.layer_norm("ln_f", c),
+                              .head = reader.head("lm_head.weight", c)};
+  for (Index l = 0; l < c.layers; ++l) {
+    const std::string at = "h." + std::to_string(l) + ".";
+    constexpr WeightLayout layout = WeightLayout::in_out;
+    parts.blocks.emplace_back(
+        reader.layer_norm(at + "ln_1", c),
+        CausalSelfAttention<B, LearnedPositions>(
+            reader.linear(at + "attn.c_attn", c.width, 3 * c.width, layout, true),
+            reader.linear(at + "attn.c_proj", c.width, c.width, layout, true),
+            attention_shape(c, l), LearnedPositions{}),
+        reader.layer_norm(at + "ln_2", c),
+        dense_mlp(reader, c, at + "mlp.c_fc", at + "mlp.c_proj", layout));
+  }
+  return Model(std::move(parts));
+}
+
+template <class B>
+Linear<B> neox_qkv(WeightReader<B>& reader, const ModelConfig& c, const std::string& name) {
+  const std::vector<Index> order = fused_row_order(c.heads, c.head_width);
+  const Index rows = 3 * c.width;
+  const auto weight =
+      rows_in_order(reader.host_weights(name + ".weight", rows, c.width), c.width, order);
+  weight_matrix_t<B> uploaded = reader.upload_weights(weight, rows, c.width);
+  if (!c.attention_bias) return {std::move(uploaded), WeightLayout::out_in};
+  return {std::move(uploaded), WeightLayout::out_in,
+          reader.upload_vector(rows_in_order(reader.host_vector(name + ".bias", rows), 1, order))};
+}
+
+template <class B, class Model>
+Model load_neox(B& backend, WeightReader<B>& reader, const ModelConfig& c) {
+  typename Model::Parts parts{.config = c,
+                              .embedding = reader.embedding("embed_in.weight", c),
+                              .position_table = {},
+                              .blocks = {},
+                              .final_norm = reader.layer_norm("final_layer_norm", c),
+                              .head = reader.head("embed_out.weight", c)};
+  const std::vector<double> angles = rotary_angles(c.positions, c.rotary_width, c.rope_theta);
+  for (Index l = 0; l < c.layers; ++l) {
+    const std::string at = "layers." + std::to_string(l) + ".";
+    constexpr WeightLayout layout = WeightLayout::out_in;
+    parts.blocks.emplace_back(
+        reader.layer_norm(at + "input_layernorm", c),
+        CausalSelfAttention<B, RotaryPositions<B>>(
+            neox_qkv(reader, c, at + "attention.query_key_value"),
+            reader.linear(at + "attention.dense", c.width, c.width, layout,
+                          c.attention_output_bias),
+            attention_shape(c, l), RotaryPositions<B>::from_angles(backend, angles, c.positions)),
+        reader.layer_norm(at + "post_attention_layernorm", c),
+        dense_mlp(reader, c, at + "mlp.dense_h_to_4h", at + "mlp.dense_4h_to_h", layout));
+  }
+  return Model(std::move(parts));
+}
+
+// Separate query, key and value projections, one below the other.
+template <class B>
+Linear<B> llama_qkv(WeightReader<B>& reader, const ModelConfig& c, const std::string& at) {
+  std::vector<storage_t<B>> weight;
+  std::vector<scalar_t<B>> bias;
+  for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
+    const Index rows = (part[0] == 'q' ? c.heads : c.key_heads) * c.head_width;
+    const auto own = reader.host_weights(at + part + ".weight", rows, c.width);
+    weight.insert(weight.end(), own.begin(), own.end());
+    if (!c.attention_bias) continue;
+    const auto own_bias = reader.host_vector(at + part + ".bias", rows);
+    bias.insert(bias.end(), own_bias.begin(), own_bias.end());
+  }
+  const Index rows = static_cast<Index>(weight.size()) / c.width;
+  weight_matrix_t<B> uploaded = reader.upload_weights(weight, rows, c.width);
+  if (!c.attention_bias) return {std::move(uploaded), WeightLayout::out_in};
+  return {std::move(uploaded), WeightLayout::out_in, reader.upload_vector(bias)};
+}
+
+template <class B>
+AnyMlp<B> llama_mlp(WeightReader<B>& reader, const ModelConfig& c, const std::string& at) {
+  constexpr WeightLayout layout = WeightLayout::out_in;
+  return with_activation(c.activation, [&](auto activation) {
+    return AnyMlp<B>(GatedLinearUnitMlp<B, decltype(activation)>(
+        reader.linear(at + "gate_proj", c.width, c.hidden, layout, c.mlp_bias),
+        reader.linear(at + "up_proj", c.width, c.hidden, layout, c.mlp_bias),
+        reader.linear(at + "down_proj", c.hidden, c.width, layout, c.mlp_bias)));
+  });
+}
+
+template <class B>
+typename AnyTransformer<B>::Llama load_llama(B& backend, WeightReader<B>& reader,
+                                             const ModelConfig& c) {
+  using Model = typename AnyTransformer<B>::Llama;
+  typename Model::Parts parts{.config = c,
+                              .embedding = reader.embedding("embed_tokens.weight", c),
+                              .position_table = {},
+                              .blocks = {},
+                              .final_norm = reader.rms_norm("norm", c),
+                              .head = reader.head("lm_head.weight", c)};
+  const std::vector<double> angles = rotary_angles(c.positions, c.rotary_width, c.rope_theta);
+  for (Index l = 0; l < c.layers; ++l) {
+    const std::string at = "layers." + std::to_string(l) + ".";
+    parts.blocks.emplace_back(
+        reader.rms_norm(at + "input_layernorm", c),
+        GroupedQueryAttention<B>(
+            llama_qkv(reader, c, at + "self_attn."),
+            reader.linear(at + "self_attn.o_proj", c.heads * c.head_width, c.width,
+                          WeightLayout::out_in, c.attention_output_bias),
+            attention_shape(c, l), RotaryPositions<B>::from_angles(backend, angles, c.positions)),
+        reader.rms_norm(at + "post_attention_layernorm", c), llama_mlp(reader, c, at + "mlp."));
+  }
+  return Model(std::move(parts));
+}
+
+template <class B>
+AnyTransformer<B> load_family(B& backend, const TensorArchive& archive, const ModelConfig& c) {
+  using Any = AnyTransformer<B>;
+  const char* prefixes[] = {"transformer.", "gpt_neox.", "model."};
+  WeightReader<B> reader(backend, archive, prefixes[static_cast<int>(c.family)]);
+  const auto finished = [&reader](auto model) {
+    reader.refuse_the_rest();
+    return Any(std::move(model));
+  };
+  switch (c.family) {
+    case Family::gpt2:
+      return finished(load_gpt2(reader, c));
+    case Family::gpt_neox:
+      if (c.parallel_residual) {
+        return finished(load_neox<B, typename Any::NeoXParallel>(backend, reader, c));
+      }
+      return finished(load_neox<B, typename Any::NeoXSequential>(backend, reader, c));
+    default:
+      return finished(load_llama(backend, reader, c));
+  }
+}
+
+}  // namespace detail
+
+/// Loads a Hugging Face folder (config.json and safetensors weights) into the backend's memory,
+/// weights in its storage format. Throws FileError, FormatError, and DataError for weights that are
+/// not finite.
+template <Backend B>
+AnyTransformer<B> load_model(B& backend, const std::filesystem::path& folder) {
+  const ModelConfig config = read_model_config(folder);
+  return detail::load_family(backend, TensorArchive::open(folder), config);
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
