@@ -9,11 +9,14 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "wanamaker/core/error.hpp"
 #include "wanamaker/core/index.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -40,18 +43,17 @@ struct SerialExecutor {
 /// calls take turns; a call from inside a piece runs serially.
 class ThreadPool {
  public:
-  /// threads ≥ 1; threads − 1 workers are started.
+  /// threads ≥ 1; threads − 1 workers are started. Throws BackendError where the system refuses
+  /// one.
   explicit ThreadPool(Index threads) {
-    for (Index i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
-  }
-  ~ThreadPool() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
+    try {
+      for (Index i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error& refusal) {
+      stop();
+      throw_no_thread(threads, refusal.what());
     }
-    wake_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
   }
+  ~ThreadPool() { stop(); }
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
@@ -80,6 +82,24 @@ class ThreadPool {
     Index active_workers = 0;      // guarded by mutex_
     std::exception_ptr failure{};  // guarded by mutex_
   };
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  [[noreturn]] void throw_no_thread(Index threads, const char* reason) const {
+    throw BackendError({.id = "backend/no-thread",
+                        .where = "ThreadPool",
+                        .what = "the system refuses to start a thread",
+                        .expected = std::to_string(threads) + " threads",
+                        .found = std::to_string(workers_.size() + 1) + " (" + reason + ")",
+                        .mend = "ask for fewer threads"});
+  }
 
   static bool& inside_piece() {
     thread_local bool inside = false;
