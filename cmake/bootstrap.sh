@@ -110,11 +110,11 @@ dependencies() {
 
 # --- building -----------------------------------------------------------------------------------
 
-# As many compilers as there are processors, but not more than memory carries (1.5 GB each).
+# As many compilers as there are processors, but not more than memory carries (2 GB each).
 jobs() {
   local by_memory=64
   if [ -r /proc/meminfo ]; then
-    by_memory=$(awk '/^MemAvailable/ { print int($2 / 1500000) }' /proc/meminfo)
+    by_memory=$(awk '/^MemAvailable/ { print int($2 / 2000000) }' /proc/meminfo)
   fi
   local processors
   processors=$(getconf _NPROCESSORS_ONLN)
