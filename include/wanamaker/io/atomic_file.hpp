@@ -1,0 +1,146 @@
+// Files that appear complete or not at all: written beside the target, flushed to the disk,
+// renamed.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "wanamaker/core/error.hpp"
+#include "wanamaker/io/file_error.hpp"
+#include "wanamaker/io/mapped_file.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+namespace detail {
+
+inline constexpr std::string_view writable_folder = "a writable folder with enough space";
+
+/// Writes all bytes to a descriptor; `path` is named in the FileError.
+inline void write_all(int descriptor, std::string_view bytes, const std::filesystem::path& path) {
+  constexpr std::size_t largest_piece = std::size_t{1} << 30;
+  while (!bytes.empty()) {
+    const ::ssize_t written =
+        ::write(descriptor, bytes.data(), std::min(bytes.size(), largest_piece));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_file_error(errno, path, "cannot write", writable_folder);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace detail
+
+/// Streams bytes into a temporary file in the target's folder; `commit` moves it to the target in
+/// one step. Without `commit`, or when anything fails, the target stays as it was and the temporary
+/// file is removed. A target that is a symbolic link is replaced, not followed. Throws FileError.
+class AtomicFile {
+ public:
+  /// Creates the temporary file, so that an unusable folder is reported before any work is done.
+  explicit AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+    refuse_special_target();
+    create_temporary();
+  }
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile() { remove_temporary(); }
+
+  void write(std::string_view bytes) {
+    if (buffer_.size() + bytes.size() > buffer_limit) flush();
+    if (bytes.size() > buffer_limit) {
+      detail::write_all(file_.get(), bytes, target_);
+    } else {
+      buffer_ += bytes;
+    }
+  }
+  void write(std::span<const std::byte> bytes) {
+    write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+
+  /// Flushes to the disk and moves the file into place. Call once, last.
+  void commit() {
+    flush();
+    // EINVAL: a file system without such a flush.
+    if (::fsync(file_.get()) != 0 && errno != EINVAL) fail(errno, "cannot flush to the disk");
+    if (const int code = file_.close(); code != 0) fail(code, "cannot finish writing");
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno, "cannot move into place");
+    temporary_.clear();
+    synchronize_folder();
+  }
+
+ private:
+  static constexpr std::size_t buffer_limit = std::size_t{1} << 16;
+
+  [[noreturn]] void fail(int code, std::string_view what) const {
+    detail::throw_file_error(code, target_, what, detail::writable_folder);
+  }
+
+  std::filesystem::path folder() const {
+    return target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");
+  }
+
+  /// A rename would replace a device or a pipe by a file, silently.
+  void refuse_special_target() const {
+    struct ::stat status {};
+    if (::stat(target_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+      detail::throw_not_regular(target_, status.st_mode);
+    }
+    if (!target_.has_filename()) fail(EISDIR, "cannot create");
+  }
+
+  void create_temporary() {
+    for (int attempt = 0;; ++attempt) {
+      std::filesystem::path candidate =
+          folder() /
+          (".wanamaker-partial-" + std::to_string(::getpid()) + "-" + std::to_string(attempt));
+      file_ = detail::open_descriptor(candidate, O_WRONLY | O_CREAT | O_EXCL, 0666);
+      if (file_.valid()) {
+        temporary_ = std::move(candidate);
+        return;
+      }
+      // Taken by another thread, or left by a process that was killed: try the next name.
+      if (errno != EEXIST || attempt >= 1000) fail(errno, "cannot create");
+    }
+  }
+
+  void flush() {
+    detail::write_all(file_.get(), buffer_, target_);
+    buffer_.clear();
+  }
+
+  void remove_temporary() noexcept {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+
+  /// Makes the rename itself durable. Not every file system can, and the file is complete already,
+  /// so failure is no error.
+  void synchronize_folder() const {
+    const detail::FileDescriptor descriptor =
+        detail::open_descriptor(folder(), O_RDONLY | O_DIRECTORY);
+    if (descriptor.valid()) ::fsync(descriptor.get());
+  }
+
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  detail::FileDescriptor file_;
+  std::string buffer_;
+};
+
+/// Writes a whole file in one step: readers see the old content or the new, never a part.
+/// Throws FileError (missing, unwritable or full folder; target that is no regular file).
+inline void write_atomically(const std::filesystem::path& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
