@@ -57,6 +57,28 @@ class AnyTransformer {
       m.forward_from(backend, layer, batch, residual, workspace, observer);
     });
   }
+  /// As TransformerBlock::attend of one block.
+  template <class Observer = NoObserver>
+  void attend(B& backend, Index layer, const PackedBatch<B>& batch, const_matrix_view_t<B> residual,
+              matrix_view_t<B> carry, matrix_view_t<B> mlp_input, Workspace<B>& workspace,
+              Observer&& observer = {}) const {
+    visit([&](const auto& m) {
+      m.block(layer).attend(backend, layer, batch, residual, carry, mlp_input, workspace, observer);
+    });
+  }
+  /// What an MLP policy of block `layer` may look at, after `attend`.
+  RowContext<B> row_context(Index layer, const PackedBatch<B>& batch,
+                            const_matrix_view_t<B> residual, const_matrix_view_t<B> carry) const {
+    return visit(
+        [&](const auto& m) { return m.block(layer).row_context(layer, batch, residual, carry); });
+  }
+  /// The MLP of block `layer`.
+  const AnyMlp<B>& mlp(Index layer) const {
+    return visit([&](const auto& m) -> const AnyMlp<B>& { return m.block(layer).mlp(); });
+  }
+  AnyMlp<B>& mlp(Index layer) {
+    return visit([&](auto& m) -> AnyMlp<B>& { return m.block(layer).mlp(); });
+  }
   void logits(B& backend, const_matrix_view_t<B> residual, matrix_view_t<B> logits,
               Workspace<B>& workspace) const {
     visit([&](const auto& m) { m.logits(backend, residual, logits, workspace); });

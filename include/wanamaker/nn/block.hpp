@@ -65,9 +65,8 @@ class TransformerBlock {
               Observer&& observer = {}) const {
     const typename Workspace<B>::Frame frame(workspace);
     const matrix_view_t<B> y = workspace.matrix(carry.rows, carry.cols);
-    const RowContext<B> rows{layer, batch.tokens(), batch.positions(), batch.offsets(),
-                             Topology::mlp_source(residual, carry)};
-    mlp_forward(policy, backend, mlp_input, rows, y, workspace);
+    mlp_forward(policy, backend, mlp_input, row_context(layer, batch, residual, carry), y,
+                workspace);
     detail::notify_mlp_output(observer, layer, const_matrix_view_t<B>(y));
     ops::add<B>(backend, carry, y, out);
   }
@@ -90,6 +89,13 @@ class TransformerBlock {
   void forward(B& backend, Index layer, const PackedBatch<B>& batch, matrix_view_t<B> residual,
                Workspace<B>& workspace, Observer&& observer = {}) const {
     forward_with(mlp_, backend, layer, batch, residual, workspace, observer);
+  }
+
+  /// What the policy may look at besides its input.
+  RowContext<B> row_context(Index layer, const PackedBatch<B>& batch,
+                            const_matrix_view_t<B> residual, const_matrix_view_t<B> carry) const {
+    return {layer, batch.tokens(), batch.positions(), batch.offsets(),
+            Topology::mlp_source(residual, carry)};
   }
 
   const Norm& attention_norm() const { return attention_norm_; }

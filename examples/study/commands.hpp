@@ -1,0 +1,12 @@
+// The commands of `study`; each returns after its results are written.
+#pragma once
+
+#include "options.hpp"
+
+namespace study {
+
+void run_tokenize(const Options& options);
+void run_perplexity(const Options& options);
+void run_sweep(const Options& options);
+
+}  // namespace study

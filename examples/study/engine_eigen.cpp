@@ -1,0 +1,12 @@
+#include "engine_on.hpp"
+#include "wanamaker/backend/eigen.hpp"
+
+namespace study {
+
+std::unique_ptr<Engine> make_eigen_engine(const std::filesystem::path& model,
+                                          wanamaker::ExecutorRef executor) {
+  using Backend = wanamaker::EigenBackend<float>;
+  return std::make_unique<EngineOn<Backend>>(Backend(executor), model, executor, "float, Eigen");
+}
+
+}  // namespace study

@@ -1,0 +1,149 @@
+#include "inputs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <system_error>
+
+#include "wanamaker/text/tokenizer.hpp"
+
+namespace study {
+
+namespace fs = std::filesystem;
+using wanamaker::Index;
+
+namespace {
+
+constexpr std::array default_models{"books-gpt2", "books-neox"};
+constexpr std::array default_texts{"encyclopaedic.txt", "narrative.txt", "technical.txt"};
+
+// The folder of embedded data: named by WANAMAKER_DATA, beside an installed program, or in the
+// source tree that the program was built from.
+fs::path data_folder() {
+  std::vector<fs::path> places;
+  if (const char* named = std::getenv("WANAMAKER_DATA")) places.emplace_back(named);
+  std::error_code unreadable;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unreadable);
+  if (!unreadable) places.push_back(program.parent_path() / "../share/wanamaker/data");
+  places.emplace_back(WANAMAKER_EXAMPLES_DATA);
+  for (const fs::path& place : places) {
+    if (fs::exists(place / default_texts[0], unreadable)) return place;
+  }
+  throw wanamaker::FileError({.id = "file/no-default-data",
+                              .where = places.back().string(),
+                              .what = "the models and texts that come with the program are missing",
+                              .mend = "name their folder in WANAMAKER_DATA, or use --model and "
+                                      "--text"});
+}
+
+wanamaker::CorpusOptions corpus_options(const Options& options) {
+  wanamaker::CorpusOptions corpus;
+  const auto format = wanamaker::corpus_format_of_name(options.format);
+  if (!format) {
+    throw wanamaker::ProtocolError({.id = "protocol/bad-format",
+                                    .where = "--format",
+                                    .what = "unknown format",
+                                    .expected = "auto, plain, wikitext, jsonl, npy, uint16, uint32",
+                                    .found = options.format,
+                                    .mend = "choose one of these"});
+  }
+  corpus.format = *format;
+  if (options.separator >= 0) {
+    corpus.separator = static_cast<wanamaker::TokenId>(options.separator);
+  }
+  return corpus;
+}
+
+std::vector<fs::path> text_paths(const Options& options) {
+  if (!options.texts.empty()) return options.texts;
+  const fs::path folder = data_folder();
+  std::vector<fs::path> paths;
+  for (const char* name : default_texts) paths.push_back(folder / name);
+  return paths;
+}
+
+}  // namespace
+
+std::vector<fs::path> model_folders(const Options& options) {
+  if (options.model != "default") return {options.model};
+  const fs::path folder = data_folder() / "models";
+  std::vector<fs::path> folders;
+  for (const char* name : default_models) folders.push_back(folder / name);
+  return folders;
+}
+
+Texts read_texts(const Options& options, const fs::path& model_folder,
+                 wanamaker::ExecutorRef executor, const wanamaker::Progress& progress) {
+  const std::vector<fs::path> paths = text_paths(options);
+  const wanamaker::Corpus corpus = wanamaker::read_corpus(paths, corpus_options(options));
+  const bool needs_tokenizer =
+      std::any_of(corpus.documents.begin(), corpus.documents.end(),
+                  [](const wanamaker::Document& d) { return d.has_text(); });
+  Texts texts;
+  texts.corpus_hash = corpus.content_hash();
+  if (needs_tokenizer) {
+    const auto tokenizer = wanamaker::Tokenizer::from_folder(model_folder);
+    texts.tokenizer_hash = tokenizer.content_hash();
+    texts.corpus = wanamaker::tokenize(corpus, &tokenizer, executor, progress);
+  } else {
+    texts.corpus = wanamaker::tokenize(corpus, nullptr, executor, progress);
+  }
+  return texts;
+}
+
+std::vector<wanamaker::SplitCandidate> split_candidates(const wanamaker::TokenizedCorpus& corpus) {
+  std::vector<wanamaker::SplitCandidate> candidates;
+  for (const wanamaker::TokenizedDocument& document : corpus.documents) {
+    wanamaker::Sha256 hash;
+    for (const wanamaker::TokenId id : document.ids) {
+      hash.update_number(static_cast<std::uint64_t>(id));
+    }
+    candidates.push_back({hash.hex(), static_cast<Index>(document.ids.size())});
+  }
+  return candidates;
+}
+
+wanamaker::WindowRule window_rule(const Options& options, const wanamaker::ModelConfig& config) {
+  constexpr Index longest_default = 1024;
+  wanamaker::WindowRule rule;
+  rule.window = options.window > 0 ? options.window : std::min(config.positions, longest_default);
+  if (rule.window > config.positions) {
+    throw wanamaker::ProtocolError({.id = "protocol/window-too-long",
+                                    .where = "--window",
+                                    .what = "longer than the model's positions",
+                                    .expected = "at most " + std::to_string(config.positions),
+                                    .found = std::to_string(rule.window),
+                                    .mend = "use a shorter window"});
+  }
+  if (options.bos) {
+    rule.bos = config.bos;
+    if (!rule.bos) {
+      throw wanamaker::ProtocolError({.id = "protocol/no-bos",
+                                      .where = "--bos",
+                                      .what = "the model names no beginning-of-text token",
+                                      .expected = "bos_token_id in config.json",
+                                      .mend = "leave --bos out"});
+    }
+  }
+  rule.stride = options.stride > 0 ? options.stride : rule.window - (rule.bos ? 1 : 0);
+  rule.truncation = options.truncation;
+  return rule;
+}
+
+wanamaker::Protocol make_protocol(const Options& options, const wanamaker::WindowRule& rule,
+                                  const Texts& texts, const std::string& arithmetic) {
+  wanamaker::Protocol protocol;
+  protocol.name = options.protocol;
+  protocol.window = rule.window;
+  protocol.stride = rule.stride;
+  protocol.bos = rule.bos.has_value();
+  protocol.truncation = rule.truncation;
+  if (protocol.bos) protocol.first_token_rule = "every token is scored, the first after BOS";
+  protocol.arithmetic = arithmetic;
+  protocol.seed = options.seed;
+  protocol.corpus_hash = texts.corpus_hash;
+  protocol.tokenizer_hash = texts.tokenizer_hash;
+  return protocol;
+}
+
+}  // namespace study

@@ -1,0 +1,38 @@
+// Models and texts of a run: the user's, or those that come with the program.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine.hpp"
+#include "options.hpp"
+#include "wanamaker/text/tokenized_corpus.hpp"
+
+namespace study {
+
+/// Folders of the models to run: one, or the two that come with the program.
+std::vector<std::filesystem::path> model_folders(const Options& options);
+
+/// The texts, read and encoded with the model's tokenizer (none is needed where all texts are ready
+/// ids), and what the protocol has to say about them.
+struct Texts {
+  wanamaker::TokenizedCorpus corpus;
+  std::string corpus_hash;
+  std::string tokenizer_hash;
+};
+Texts read_texts(const Options& options, const std::filesystem::path& model_folder,
+                 wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);
+
+/// Documents as make_splits sees them.
+std::vector<wanamaker::SplitCandidate> split_candidates(const wanamaker::TokenizedCorpus& corpus);
+
+/// Windows by the options and the model.
+wanamaker::WindowRule window_rule(const Options& options, const wanamaker::ModelConfig& config);
+
+/// The protocol of a run, token_ids_hash still empty.
+wanamaker::Protocol make_protocol(const Options& options, const wanamaker::WindowRule& rule,
+                                  const Texts& texts, const std::string& arithmetic);
+
+}  // namespace study

@@ -1,0 +1,38 @@
+// study: how much of a transformer's MLP nonlinearity is needed.
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include "commands.hpp"
+#include "console.hpp"
+#include "wanamaker/core/error.hpp"
+
+namespace {
+
+int run(const study::Options& options) {
+  if (options.command == "tokenize") study::run_tokenize(options);
+  if (options.command == "perplexity") study::run_perplexity(options);
+  if (options.command == "sweep") study::run_sweep(options);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  study::Options options;
+  if (const std::optional<int> code = study::parse_command_line(argc, argv, options)) return *code;
+  study::catch_interrupts();
+  try {
+    return run(options);
+  } catch (const wanamaker::Cancelled& stop) {
+    std::cerr << "study: " << stop.what() << '\n';
+    return 130;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "study: out of memory; use fewer tokens or a smaller model\n";
+    return 1;
+  } catch (const std::exception& error) {
+    std::cerr << "study: " << error.what() << '\n';
+    return 1;
+  }
+}

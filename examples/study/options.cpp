@@ -1,0 +1,198 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <iostream>
+#include <numeric>
+
+#include "cli11.hpp"
+#include "wanamaker/core/error.hpp"
+#include "wanamaker/core/version.hpp"
+
+namespace study {
+
+namespace {
+
+using wanamaker::Index;
+
+constexpr Index largest_layer = 100000;
+
+Index parse_layer(const std::string& text, const std::string& whole) {
+  Index value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool valid = error == std::errc() && end == text.data() + text.size() && value >= 0 &&
+                     value <= largest_layer;
+  if (valid) return value;
+  throw wanamaker::ProtocolError({.id = "protocol/bad-layers",
+                                  .where = "--layers",
+                                  .what = "not a list of layers",
+                                  .expected = "numbers and ranges such as 0,3-5",
+                                  .found = whole,
+                                  .mend = "count layers from 0"});
+}
+
+void add_input_options(CLI::App& command, Options& o) {
+  command
+      .add_option("--model", o.model,
+                  "folder of a Hugging Face model, or 'default': the two small models that "
+                  "come with the program")
+      ->capture_default_str();
+  command.add_option("--text", o.texts,
+                     "text files: plain, wikitext, JSON lines with 'text' or 'ids', .npy or .bin "
+                     "token ids [three small corpora that come with the program]");
+  command.add_option("--format", o.format, "auto, plain, wikitext, jsonl, npy, uint16 or uint32")
+      ->capture_default_str();
+  command.add_option("--separator", o.separator,
+                     "token id that ends a document in .npy and .bin files");
+}
+
+void add_run_options(CLI::App& command, Options& o) {
+  command.add_option("--out", o.out, "folder for the results")->capture_default_str();
+  command.add_option("--window", o.window,
+                     "tokens of context at most [the model's positions, at most 1024]");
+  command.add_option("--stride", o.stride, "begin a new window every so many tokens [--window]");
+  command.add_option("--truncate", o.truncation, "use so many tokens of a document at most");
+  command.add_flag("--bos", o.bos, "begin every window with the beginning-of-text token");
+  command.add_option("--seed", o.seed, "of splits and resampling")->capture_default_str();
+  command.add_option("--threads", o.threads, "threads to compute with [all processors]");
+  command.add_option("--backend", o.backend,
+                     "eigen, blas or reference [blas where it was found, else eigen]");
+  command
+      .add_option("--report-tokens", o.tokens.report,
+                  "tokens to measure on at most; whole documents, chosen by seed")
+      ->capture_default_str();
+  command.add_flag("--quick", o.quick, "fewer tokens: a first look");
+  command.add_flag("--quiet", o.quiet, "no progress");
+}
+
+void add_sweep_options(CLI::App& command, Options& o) {
+  command.add_option("--layers", o.layers, "such as 0,3-5 [all]");
+  command.add_option("--fit-tokens", o.tokens.fit, "tokens to fit surrogates on at most")
+      ->capture_default_str();
+  command.add_option("--rho", o.rho, "ridge penalty in units of the inputs' mean square")
+      ->capture_default_str();
+  command.add_option("--resamples", o.resamples, "bootstrap resamples")->capture_default_str();
+}
+
+void describe_commands(CLI::App& app, Options& o) {
+  CLI::App* tokenize =
+      app.add_subcommand("tokenize", "print the token ids of every document, one JSON line each");
+  add_input_options(*tokenize, o);
+  tokenize->add_option("--threads", o.threads, "threads to encode with [all processors]");
+
+  CLI::App* perplexity = app.add_subcommand("perplexity", "measure a model's perplexity on texts");
+  add_input_options(*perplexity, o);
+  add_run_options(*perplexity, o);
+
+  CLI::App* sweep = app.add_subcommand(
+      "sweep",
+      "replace each layer's MLP by a linear map, a constant and nothing; measure the cost");
+  add_input_options(*sweep, o);
+  add_run_options(*sweep, o);
+  add_sweep_options(*sweep, o);
+
+  CLI::App* all = app.add_subcommand("all", "perplexity, then sweep");
+  add_input_options(*all, o);
+  add_run_options(*all, o);
+  add_sweep_options(*all, o);
+}
+
+Index edit_distance(const std::string& a, const std::string& b) {
+  std::vector<Index> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), Index{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    Index diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const Index substituted = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j + 1] + 1, row[j] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  const auto best = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
+    return edit_distance(word, a) < edit_distance(word, b);
+  });
+  return best == known.end() ? std::string() : *best;
+}
+
+// "unknown option --modle; did you mean --model?"
+std::string suggestion(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& scope = chosen.empty() ? app : *chosen.front();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : scope.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  if (chosen.empty()) {
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(command->get_name());
+    }
+  }
+  const std::vector<std::string> unknown = app.remaining(true);
+  if (unknown.empty()) return "";
+  std::string word = unknown.front();
+  word = word.substr(0, word.find('='));
+  const std::string meant = nearest(word, known);
+  return "study: unknown " + std::string(word.starts_with("-") ? "option " : "command ") + word +
+         (meant.empty() ? "" : "; did you mean " + meant + "?");
+}
+
+int report_usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const bool is_help = error.get_exit_code() == 0;
+  if (is_help) return app.exit(error);
+  const std::string better = suggestion(app);
+  std::cerr << (better.empty() ? "study: " + std::string(error.what()) : better)
+            << "\nstudy --help lists commands, study COMMAND --help options.\n";
+  return 2;
+}
+
+void apply_quick(Options& o) {
+  if (!o.quick) return;
+  o.tokens.fit = std::min<Index>(o.tokens.fit, 20000);
+  o.tokens.report = std::min<Index>(o.tokens.report, 20000);
+  o.resamples = std::min<Index>(o.resamples, 2000);
+}
+
+}  // namespace
+
+std::vector<Index> parse_layers(const std::string& text) {
+  std::vector<Index> layers;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, comma - at);
+    const std::size_t dash = part.find('-');
+    const Index first = parse_layer(part.substr(0, dash), text);
+    const Index last = dash == std::string::npos ? first : parse_layer(part.substr(dash + 1), text);
+    for (Index l = first; l <= last; ++l) layers.push_back(l);
+    at = comma + 1;
+  }
+  return layers;
+}
+
+std::optional<int> parse_command_line(int argc, char** argv, Options& options) {
+  CLI::App app(
+      "Measures how much of a transformer's MLP nonlinearity is needed.\n"
+      "Without --model and --text a command runs on the models and texts that come with it.",
+      "study");
+  app.set_version_flag("--version", std::to_string(WANAMAKER_VERSION_MAJOR) + "." +
+                                        std::to_string(WANAMAKER_VERSION_MINOR) + "." +
+                                        std::to_string(WANAMAKER_VERSION_PATCH));
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 done, 1 bad input, 2 usage, 130 interrupted.");
+  describe_commands(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report_usage_error(app, error);
+  }
+  options.command = app.get_subcommands().front()->get_name();
+  apply_quick(options);
+  return std::nullopt;
+}
+
+}  // namespace study

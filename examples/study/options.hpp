@@ -1,0 +1,46 @@
+// What the commands of `study` have in common on the command line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wanamaker/core/index.hpp"
+#include "wanamaker/study/splits.hpp"
+#include "wanamaker/text/corpus.hpp"
+
+namespace study {
+
+/// Values of the common options; defaults are what a run without options does.
+struct Options {
+  std::string command;
+  std::string model = "default";
+  std::vector<std::filesystem::path> texts;
+  std::filesystem::path out = "study-results";
+  std::string protocol = "rigorous";
+  std::string layers;
+  std::string format = "auto";
+  std::string backend;
+  wanamaker::Index window = 0;
+  wanamaker::Index stride = 0;
+  wanamaker::Index truncation = 0;
+  wanamaker::Index threads = 0;
+  wanamaker::Index separator = -1;
+  wanamaker::Index resamples = 10000;
+  wanamaker::SplitBudgets tokens{.fit = 100000, .report = 100000};
+  double rho = 1e-6;
+  std::uint64_t seed = 0;
+  bool bos = false;
+  bool quick = false;
+  bool quiet = false;
+};
+
+/// "0,3-5" to {0, 3, 4, 5}; empty: all layers. Throws wanamaker::ProtocolError.
+std::vector<wanamaker::Index> parse_layers(const std::string& text);
+
+/// Parses the command line. Prints help or a usage error itself; then the exit code is returned.
+std::optional<int> parse_command_line(int argc, char** argv, Options& options);
+
+}  // namespace study

@@ -1,0 +1,144 @@
+// Results to JSON, with the keys of docs/results.md ("schema": "wanamaker/1").
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wanamaker/io/json.hpp"
+#include "wanamaker/study/perplexity.hpp"
+#include "wanamaker/study/sweep.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+namespace detail {
+
+template <class T>
+OrderedJson json_or_null(const std::optional<T>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
+}
+
+inline OrderedJson json_of(const std::vector<SummaryValue>& values, const char* at) {
+  OrderedJson list = OrderedJson::array();
+  for (const SummaryValue& v : values)
+    list.push_back({{at, v.at}, {"value", json_or_null(v.value)}});
+  return list;
+}
+
+inline OrderedJson json_of(const std::vector<PairedWarning>& warnings) {
+  OrderedJson list = OrderedJson::array();
+  for (const PairedWarning w : warnings) list.push_back(std::string(describe(w)));
+  return list;
+}
+
+inline OrderedJson json_of(const std::optional<Interval>& interval) {
+  if (!interval) return nullptr;
+  return OrderedJson::array({interval->low, interval->high});
+}
+
+}  // namespace detail
+
+inline OrderedJson json_of(const Protocol& p) {
+  return {{"name", p.name},
+          {"join_rule", p.join_rule},
+          {"window", p.window},
+          {"stride", p.stride},
+          {"bos", p.bos},
+          {"truncation", p.truncation},
+          {"first_token_rule", p.first_token_rule},
+          {"arithmetic", p.arithmetic},
+          {"seed", p.seed},
+          {"corpus_hash", p.corpus_hash},
+          {"tokenizer_hash", p.tokenizer_hash},
+          {"token_ids_hash", p.token_ids_hash},
+          {"faults", p.faults},
+          {"hash", protocol_hash(p)}};
+}
+
+inline OrderedJson json_of(const ModelSummary& m) {
+  return {{"name", m.name},
+          {"family", m.family},
+          {"layers", m.layers},
+          {"width", m.width},
+          {"parameters", static_cast<std::int64_t>(m.parameters)}};
+}
+
+/// perplexity.json.
+inline OrderedJson json_of(const PerplexityResult& r) {
+  OrderedJson documents = OrderedJson::array();
+  for (const DocumentLoss& d : r.document_losses) {
+    documents.push_back({{"name", d.name}, {"tokens", d.tokens}, {"nll_sum", d.nll_sum}});
+  }
+  return {{"schema", "wanamaker/1"},
+          {"command", "perplexity"},
+          {"protocol", json_of(r.protocol)},
+          {"model", json_of(r.model)},
+          {"documents", r.documents},
+          {"tokens", r.tokens},
+          {"context_tokens", r.context_tokens},
+          {"nll_sum", r.nll_sum},
+          {"perplexity", r.perplexity},
+          {"bits_per_byte", detail::json_or_null(r.bits_per_byte)},
+          {"word_perplexity", detail::json_or_null(r.word_perplexity)},
+          {"token_ids_hash", r.protocol.token_ids_hash},
+          {"document_losses", documents}};
+}
+
+inline OrderedJson json_of(const DistributionSummary& d) {
+  return {{"mean", d.mean},
+          {"std", detail::json_or_null(d.standard_deviation)},
+          {"quantiles", detail::json_of(d.quantiles, "p")},
+          {"share_below", detail::json_of(d.share_below, "epsilon")},
+          {"top_share", detail::json_of(d.top_share, "fraction")}};
+}
+
+inline OrderedJson json_of(const VariantResult& v) {
+  const PairedComparison& c = v.comparison;
+  return {{"name", v.name},
+          {"parameters", v.parameters},
+          {"perplexity", v.perplexity},
+          {"nll_sum", v.nll_sum},
+          {"delta_nats", c.delta_nats},
+          {"delta_percent", c.delta_percent},
+          {"ci_low_percent", detail::json_or_null(c.ci_low_percent)},
+          {"ci_high_percent", detail::json_or_null(c.ci_high_percent)},
+          {"ci_method", c.method ? OrderedJson(std::string(name_of(*c.method))) : OrderedJson()},
+          {"p_value", detail::json_or_null(c.p_value)},
+          {"p_holm", detail::json_or_null(v.p_holm)},
+          {"p_bh", detail::json_or_null(v.p_bh)},
+          {"sign_test_p", c.sign_test.p_value},
+          {"naive_paired_percent", detail::json_of(c.naive_paired_percent)},
+          {"naive_unpaired_percent", detail::json_of(c.naive_unpaired_percent)},
+          {"auc", nullptr},
+          {"fraction_linear", nullptr},
+          {"flops_fraction_mlp", nullptr},
+          {"flops_fraction_total", nullptr},
+          {"warnings", detail::json_of(c.warnings)}};
+}
+
+inline OrderedJson json_of(const LayerResult& l) {
+  OrderedJson variants = OrderedJson::array();
+  for (const VariantResult& v : l.variants) variants.push_back(json_of(v));
+  return {{"layer", l.layer},          {"r2", l.r2},
+          {"condition", l.condition},  {"lambda", l.lambda},
+          {"delta", json_of(l.delta)}, {"variants", variants}};
+}
+
+/// sweep.json.
+inline OrderedJson json_of(const SweepResult& r) {
+  OrderedJson layers = OrderedJson::array();
+  for (const LayerResult& l : r.layers) layers.push_back(json_of(l));
+  return {{"schema", "wanamaker/1"},
+          {"command", "sweep"},
+          {"protocol", json_of(r.protocol)},
+          {"model", json_of(r.model)},
+          {"fit", {{"documents", r.fit_documents}, {"tokens", r.fit_tokens}}},
+          {"baseline",
+           {{"documents", r.baseline.documents},
+            {"tokens", r.baseline.tokens},
+            {"nll_sum", r.baseline.nll_sum},
+            {"perplexity", r.baseline.perplexity}}},
+          {"layers", layers}};
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI

@@ -1,0 +1,59 @@
+// Losses of a model on an evaluation set.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "wanamaker/core/progress.hpp"
+#include "wanamaker/nn/any_transformer.hpp"
+#include "wanamaker/study/windows.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// Throws NumericalError where a loss is not finite, naming the place in the set.
+inline void check_finite_losses(std::span<const double> losses, const std::string& variant) {
+  const auto bad =
+      std::find_if(losses.begin(), losses.end(), [](double x) { return !std::isfinite(x); });
+  if (bad == losses.end()) return;
+  throw NumericalError({.id = "numeric/non-finite-loss",
+                        .where = variant + ", scored token " + std::to_string(bad - losses.begin()),
+                        .what = "a loss is not finite",
+                        .expected = "finite negative log-likelihoods",
+                        .found = std::to_string(*bad),
+                        .mend = "check the weights, or compute with --backend reference (double)"});
+}
+
+/// NLL in nats of every scored token of the set, in its order. Throws NumericalError, Cancelled,
+/// and what Transformer::embed throws.
+template <class B>
+std::vector<double> run_losses(B& backend, const AnyTransformer<B>& model, const EvaluationSet& set,
+                               Workspace<B>& workspace, const Progress& progress = {},
+                               const std::string& stage = "losses") {
+  std::vector<double> losses(static_cast<std::size_t>(set.scored()));
+  const Index batches = static_cast<Index>(set.batches.size());
+  for (Index b = 0; b < batches; ++b) {
+    progress(stage, b, batches);
+    const EvaluationBatch& batch = set.batches[static_cast<std::size_t>(b)];
+    const typename Workspace<B>::Frame frame(workspace);
+    const PackedBatch<B> packed(backend, batch.tokens, batch.offsets);
+    const matrix_view_t<B> residual = workspace.matrix(packed.rows(), model.config().width);
+    model.forward(backend, packed, residual, workspace);
+    const std::vector<double> own = model.token_losses(backend, residual, batch.scored, workspace);
+    std::copy(own.begin(), own.end(), losses.begin() + batch.first_loss);
+  }
+  progress(stage, batches, batches);
+  check_finite_losses(losses, stage);
+  return losses;
+}
+
+/// Sum in order; the one way in which sums of losses are made.
+inline double sum_of(std::span<const double> values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return sum;
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI

@@ -1,0 +1,123 @@
+// Perplexity of a model on a corpus, by token, word and byte.
+#pragma once
+
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wanamaker/study/losses.hpp"
+#include "wanamaker/study/protocol.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// What a result says about the model it belongs to.
+struct ModelSummary {
+  std::string name;
+  std::string family;
+  Index layers = 0;
+  Index width = 0;
+  double parameters = 0;
+};
+
+template <class B>
+ModelSummary summarise_model(const AnyTransformer<B>& model) {
+  const ModelConfig& c = model.config();
+  return {c.name, family_name(c.family), c.layers, c.width, model.parameters()};
+}
+
+/// Losses of one document.
+struct DocumentLoss {
+  std::string name;
+  Index tokens = 0;    ///< scored
+  double nll_sum = 0;  ///< nats
+};
+
+/// perplexity = exp(nll_sum / tokens); bits per byte = nll_sum / ln 2 / bytes and word perplexity
+/// = exp(nll_sum / words) count the bytes and words of the documents' whole texts, so they need
+/// windows that score (nearly) all tokens. Missing for ready ids.
+struct PerplexityResult {
+  Protocol protocol{};
+  ModelSummary model{};
+  Index documents = 0;
+  Index tokens = 0;          ///< scored
+  Index context_tokens = 0;  ///< run but not scored
+  double nll_sum = 0;
+  double perplexity = 0;
+  std::optional<double> bits_per_byte{};
+  std::optional<double> word_perplexity{};
+  std::vector<DocumentLoss> document_losses{};
+};
+
+/// exp(nats), the largest double where that overflows: JSON knows no infinity.
+inline double perplexity_of(double mean_nats) {
+  constexpr double largest = 709.0;
+  return std::exp(std::min(mean_nats, largest));
+}
+
+/// exp of the mean loss of tokens 1 … n − 1 of one sequence, each given all before it. Throws
+/// DataError for fewer than two tokens or ids outside the vocabulary, ProtocolError for more tokens
+/// than the model has positions.
+template <class B>
+double perplexity(B& backend, const AnyTransformer<B>& model, std::span<const TokenId> ids) {
+  const Index n = static_cast<Index>(ids.size());
+  TokenizedCorpus corpus;
+  corpus.documents.push_back({.ids = {ids.begin(), ids.end()}});
+  const std::vector<Index> documents{0};
+  const EvaluationSet set = make_evaluation_set(
+      corpus, documents, {.window = std::max<Index>(n, 2), .stride = std::max<Index>(n, 2)});
+  Workspace<B> workspace(backend);
+  return perplexity_of(sum_of(run_losses(backend, model, set, workspace)) /
+                       static_cast<double>(n - 1));
+}
+
+namespace detail {
+
+inline void add_text_measures(PerplexityResult& result, const TokenizedCorpus& corpus,
+                              std::span<const Index> documents) {
+  Index bytes = 0;
+  Index words = 0;
+  for (const Index d : documents) {
+    const TokenizedDocument& document = corpus.documents[static_cast<std::size_t>(d)];
+    if (document.byte_count == 0 && !document.ids.empty()) return;
+    bytes += document.byte_count;
+    words += document.word_count;
+  }
+  if (bytes > 0) {
+    result.bits_per_byte = result.nll_sum / std::numbers::ln2 / static_cast<double>(bytes);
+  }
+  if (words > 0)
+    result.word_perplexity = perplexity_of(result.nll_sum / static_cast<double>(words));
+}
+
+}  // namespace detail
+
+/// Measures the documents of `set` (made from `corpus` by the protocol's rule). Throws what
+/// run_losses throws.
+template <class B>
+PerplexityResult measure_perplexity(B& backend, const AnyTransformer<B>& model,
+                                    const TokenizedCorpus& corpus, const EvaluationSet& set,
+                                    const Protocol& protocol, Workspace<B>& workspace,
+                                    const Progress& progress = {}) {
+  const std::vector<double> losses =
+      run_losses(backend, model, set, workspace, progress, "perplexity");
+  PerplexityResult result{.protocol = protocol, .model = summarise_model(model)};
+  result.documents = static_cast<Index>(set.documents.size());
+  result.tokens = set.scored();
+  result.context_tokens = set.tokens - set.scored();
+  for (std::size_t i = 0; i < set.documents.size(); ++i) {
+    const auto begin = static_cast<std::size_t>(set.document_offsets[i]);
+    const auto end = static_cast<std::size_t>(set.document_offsets[i + 1]);
+    const TokenizedDocument& document =
+        corpus.documents[static_cast<std::size_t>(set.documents[i])];
+    result.document_losses.push_back({document.name, static_cast<Index>(end - begin),
+                                      sum_of(std::span(losses).subspan(begin, end - begin))});
+    result.nll_sum += result.document_losses.back().nll_sum;
+  }
+  result.perplexity = perplexity_of(result.nll_sum / static_cast<double>(result.tokens));
+  detail::add_text_measures(result, corpus, set.documents);
+  return result;
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
