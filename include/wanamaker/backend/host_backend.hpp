@@ -4,10 +4,10 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "wanamaker/backend/activations.hpp"
 #include "wanamaker/backend/backend.hpp"
+#include "wanamaker/backend/gram.hpp"
 #include "wanamaker/backend/host_memory.hpp"
 #include "wanamaker/backend/instruction_set.hpp"
 #include "wanamaker/core/executor.hpp"
@@ -78,21 +78,11 @@ class HostBackend : public HostMemory {
   void gram(ConstMatrixView<S> x, ConstMatrixView<S> y, MatrixView<double> c,
             GramPrecision precision) {
     check_gemm_shapes(transposed(x), plain(y), c, "HostBackend::gram");
-    const Index tiles_down = blocks_of(c.rows, gram_tile);
-    executor_.run(tiles_down * blocks_of(c.cols, gram_tile), [&](Index t) {
-      const Index i = (t % tiles_down) * gram_tile;
-      const Index j = (t / tiles_down) * gram_tile;
-      const Index rows = std::min(gram_tile, c.rows - i);
-      const Index cols = std::min(gram_tile, c.cols - j);
-      const MatrixView<double> tile = c.middle_rows(i, rows).middle_cols(j, cols);
-      const ConstMatrixView<S> left = x.middle_cols(i, rows);
-      const ConstMatrixView<S> right = y.middle_cols(j, cols);
-      if (precision == GramPrecision::exact) {
-        gram_tile_in<double>(left, right, tile);
-      } else {
-        gram_tile_in<S>(left, right, tile);
-      }
-    });
+    if (precision == GramPrecision::exact) {
+      detail::add_gram<double>(executor_, x, y, 1.0, c);
+    } else {
+      detail::add_gram<S>(executor_, x, y, 1.0, c);
+    }
   }
 
   template <class F>
@@ -113,8 +103,6 @@ class HostBackend : public HostMemory {
  protected:
   static constexpr Index tile_rows = 256;
   static constexpr Index tile_cols = 768;
-  static constexpr Index gram_tile = 256;
-  static constexpr Index gram_block = 256;
   static constexpr Index panel_cols = 768;
 
   // Tiles of C, each with `epilogue(tile, first column)` after its product. Small products get
@@ -178,41 +166,6 @@ class HostBackend : public HostMemory {
       });
       f(Operand<S>{panel, b.is_transposed}, first);
     }
-  }
-
-  // tile += leftᵀ·right, blocks of rows multiplied in T, summed in double.
-  template <class T>
-  static void gram_tile_in(ConstMatrixView<S> left, ConstMatrixView<S> right,
-                           MatrixView<double> tile) {
-    std::vector<T> product(static_cast<std::size_t>(tile.size()));
-    const MatrixView<T> c(product.data(), tile.rows, tile.cols);
-    for (Index first = 0; first < left.rows; first += gram_block) {
-      const Index count = std::min(gram_block, left.rows - first);
-      multiply_block<T>(left.middle_rows(first, count), right.middle_rows(first, count), c);
-      run_range(0, tile.rows, [=](Index i) {
-        for (Index j = 0; j < tile.cols; ++j) tile(i, j) += static_cast<double>(c(i, j));
-      });
-    }
-  }
-
-  template <class T>
-  static void multiply_block(ConstMatrixView<S> left, ConstMatrixView<S> right, MatrixView<T> c) {
-    if constexpr (std::is_same_v<T, S>) {
-      Gemm::multiply(transposed(left), plain(right), S(1), S(0), c);
-    } else {
-      const std::vector<T> a = widened_copy<T>(left);
-      const std::vector<T> b = widened_copy<T>(right);
-      Gemm::multiply(transposed(ConstMatrixView<T>(a.data(), left.rows, left.cols)),
-                     plain(ConstMatrixView<T>(b.data(), right.rows, right.cols)), T(1), T(0), c);
-    }
-  }
-
-  template <class T>
-  static std::vector<T> widened_copy(ConstMatrixView<S> m) {
-    std::vector<T> copy;
-    copy.reserve(static_cast<std::size_t>(m.size()));
-    for (Index i = 0; i < m.rows; ++i) copy.insert(copy.end(), m.row(i), m.row(i) + m.cols);
-    return copy;
   }
 
   ExecutorRef executor_{};

@@ -2,6 +2,8 @@
 // so that an ordinary build is quick everywhere.
 #pragma once
 
+#include <type_traits>
+
 #include "wanamaker/core/index.hpp"
 
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(__CUDACC__) && !defined(__AVX512F__)
@@ -34,7 +36,34 @@ __attribute__((flatten, target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c
 run_range_avx512(Index begin, Index end, const F& f) {
   for (Index i = begin; i < end; ++i) f(i);
 }
+
+template <class F>
+__attribute__((flatten, target("avx2,fma,f16c,bmi,bmi2"))) void run_widest_avx2(const F& f) {
+  f(std::integral_constant<int, 32>{});
+}
+template <class F>
+__attribute__((flatten, target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2"))) void
+run_widest_avx512(const F& f) {
+  f(std::integral_constant<int, 64>{});
+}
 #endif
+
+// Bytes of the vectors that the whole translation unit is compiled for.
+#if defined(__AVX512F__)
+inline constexpr int baseline_vector_bytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int baseline_vector_bytes = 32;
+#else
+inline constexpr int baseline_vector_bytes = 16;
+#endif
+
+template <class F>
+#if defined(__GNUC__)
+__attribute__((flatten))
+#endif
+void run_widest_baseline(const F& f) {
+  f(std::integral_constant<int, baseline_vector_bytes>{});
+}
 
 }  // namespace detail
 
@@ -50,6 +79,21 @@ void run_range(Index begin, Index end, const F& f) {
   }
 #endif
   detail::run_range_baseline(begin, end, f);
+}
+
+/// f(integral_constant<int, bytes>), compiled for the widest instructions here, whose vectors have
+/// that many bytes: for kernels whose shape depends on the width.
+template <class F>
+void run_widest(const F& f) {
+#if WANAMAKER_DETAIL_DISPATCH
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return detail::run_widest_avx512(f);
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return detail::run_widest_avx2(f);
+  }
+#endif
+  detail::run_widest_baseline(f);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI
