@@ -12,6 +12,7 @@
 
 #include "wanamaker/nn/surrogate_mlp.hpp"
 #include "wanamaker/surrogate/co_moments.hpp"
+#include "wanamaker/surrogate/products.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -90,4 +91,31 @@ Linear<B> linear_from_host(B& backend, const std::vector<double>& weight, Index 
 }
 
 }  // namespace detail
+
+/// R² of any map on data of which only the co-moments are known, at 2d²e operations and without
+/// another pass: Σ w(y − ŷ)² = YY − 2 W∘XY + W∘(XX·W) + n(mean error)², summed by columns.
+inline Explained explained(const AffineMap& map, const CoMoments& moments,
+                           const ExecutorRef& executor = {}) {
+  check_shape(moments.xy(), map.inputs, map.outputs, "explained: co-moments");
+  const ConstMatrixView<double> w = map.weight_view();
+  const std::vector<double> product =
+      detail::transposed_product(moments.xx(), w, executor);  // XX is symmetric
+  const ConstMatrixView<double> xxw(product.data(), map.inputs, map.outputs);
+  const ConstMatrixView<double> xy = moments.xy();
+  std::vector<double> error(map.bias);
+  std::vector<double> residual(moments.yy().begin(), moments.yy().end());
+  for (Index i = 0; i < map.inputs; ++i) {
+    const double mean = moments.mean_x()[static_cast<std::size_t>(i)];
+    for (Index j = 0; j < map.outputs; ++j) {
+      error[static_cast<std::size_t>(j)] += mean * w(i, j);
+      residual[static_cast<std::size_t>(j)] += w(i, j) * (xxw(i, j) - 2.0 * xy(i, j));
+    }
+  }
+  for (std::size_t j = 0; j < residual.size(); ++j) {
+    const double mean_error = moments.mean_y()[j] - error[j];
+    residual[j] += moments.weight() * mean_error * mean_error;
+  }
+  return detail::explained_from(std::move(residual), {moments.yy().begin(), moments.yy().end()});
+}
+
 }  // namespace wanamaker::inline WANAMAKER_ABI

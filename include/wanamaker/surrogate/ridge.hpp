@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "wanamaker/surrogate/affine_map.hpp"
 #include "wanamaker/surrogate/cholesky.hpp"
+#include "wanamaker/surrogate/symmetric_eigen.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -78,6 +80,16 @@ inline double relative_roundoff(GramPrecision precision) {
   return precision == GramPrecision::exact ? 0x1p-53 : 0x1p-24;
 }
 
+inline RidgeReport described(const CoMoments& moments) {
+  RidgeReport report;
+  report.rows = moments.rows();
+  report.is_underdetermined = moments.rows() <= moments.inputs();
+  for (Index i = 0; i < moments.inputs(); ++i) {
+    report.constant_inputs += moments.xx()(i, i) > 0 ? 0 : 1;
+  }
+  return report;
+}
+
 inline void check_has_rows(const CoMoments& moments) {
   if (moments.weight() > 0) return;
   throw DataError({.id = "data/no-rows",
@@ -88,28 +100,27 @@ inline void check_has_rows(const CoMoments& moments) {
                    .mend = "give more text to fit on"});
 }
 
-// W = V·diag(1/(s + λ))·Vᵀ·XᵀY over the eigenvalues s that stand out from round-off.
-inline std::vector<double> solve_by_eigenvectors(const CoMoments& moments, RidgeReport& report) {
-  const Eigen::SelfAdjointEigenSolver<EigenRowMajor<double>> eigen(as_eigen(moments.xx()));
-  const Eigen::VectorXd& values = eigen.eigenvalues();  // ascending
-  const Index d = moments.inputs();
-  const double largest = d > 0 ? std::max(values[d - 1], 0.0) : 0.0;
-  const double cutoff = largest * static_cast<double>(d) * std::numeric_limits<double>::epsilon();
-  Eigen::VectorXd scale = Eigen::VectorXd::Zero(d);
-  double smallest = largest;
-  for (Index k = 0; k < d; ++k) {
-    if (values[k] <= cutoff) continue;
-    scale[k] = 1.0 / (values[k] + report.lambda);
-    smallest = std::min(smallest, values[k]);
+// W = V·diag(1/(s + λ))·VᵀXᵀY over the eigenvalues s that stand out from round-off.
+inline std::vector<double> solve_by_eigenvectors(const CoMoments& moments, RidgeReport& report,
+                                                 const ExecutorRef& executor) {
+  const SymmetricEigen eigen = symmetric_eigen(moments.xx());
+  const double cutoff = eigen.cutoff();
+  double smallest = 0;
+  for (const double s : eigen.values) {
+    if (s <= cutoff) break;
+    smallest = s;
     ++report.rank;
   }
-  report.condition = report.rank > 0 ? (largest + report.lambda) / (smallest + report.lambda) : 1.0;
-  const EigenRowMajor<double> rotated =
-      scale.asDiagonal() * (eigen.eigenvectors().transpose() * as_eigen(moments.xy()));
-  std::vector<double> weight(static_cast<std::size_t>(d * moments.outputs()));
-  as_eigen(MatrixView<double>(weight.data(), d, moments.outputs())).noalias() =
-      eigen.eigenvectors() * rotated;
-  return weight;
+  const ConstMatrixView<double> basis = eigen.vectors().middle_rows(0, report.rank);
+  std::vector<double> rotated = product(basis, moments.xy(), executor);
+  for (std::size_t i = 0; i < rotated.size(); ++i) {
+    rotated[i] /= eigen.values[i / moments.mean_y().size()] + report.lambda;
+  }
+  if (report.rank > 0) {
+    report.condition = (eigen.values.front() + report.lambda) / (smallest + report.lambda);
+  }
+  return transposed_product(
+      basis, ConstMatrixView<double>(rotated.data(), report.rank, moments.outputs()), executor);
 }
 
 // b = mean_y − mean_x·W.
@@ -143,22 +154,25 @@ inline std::vector<double> ridge_residual(const CoMoments& moments, ConstMatrixV
 class RidgeSurrogate {
  public:
   /// Cholesky in double; eigenvectors of XcᵀXc where that breaks down or its condition is beyond
-  /// trust, which the report says. Throws DataError for a bad λ or where there are no rows.
-  static RidgeSurrogate fit(const CoMoments& moments, const RidgeOptions& options = {}) {
+  /// trust, which the report says. Throws DataError for a bad λ or where there are no rows. The
+  /// result does not depend on the executor's threads.
+  static RidgeSurrogate fit(const CoMoments& moments, const RidgeOptions& options = {},
+                            const ExecutorRef& executor = {}) {
     detail::check_has_rows(moments);
-    RidgeSurrogate result;
-    RidgeReport& report = result.report_;
+    RidgeReport report = detail::described(moments);
     report.lambda = detail::absolute_lambda(options, detail::trace(moments.xx()), moments.inputs());
-    result.describe(moments);
-    result.map_ = {moments.inputs(), moments.outputs(), result.solve(moments), {}};
-    result.map_.bias =
-        detail::intercept(moments.mean_x(), moments.mean_y(), result.map_.weight_view());
+    AffineMap map{moments.inputs(), moments.outputs(), solve(moments, report, executor), {}};
+    map.bias = detail::intercept(moments.mean_x(), moments.mean_y(), map.weight_view());
     report.sensitivity = report.condition * detail::relative_roundoff(moments.precision());
-    report.in_sample = detail::explained_from(
-        detail::ridge_residual(moments, result.map_.weight_view(), report.lambda),
-        {moments.yy().begin(), moments.yy().end()});
-    return result;
+    report.in_sample =
+        detail::explained_from(detail::ridge_residual(moments, map.weight_view(), report.lambda),
+                               {moments.yy().begin(), moments.yy().end()});
+    return {std::move(map), std::move(report)};
   }
+
+  /// From a map that was fitted elsewhere, with what is known about it.
+  RidgeSurrogate(AffineMap map, RidgeReport report)
+      : map_(std::move(map)), report_(std::move(report)) {}
 
   const AffineMap& map() const { return map_; }
   const RidgeReport& report() const { return report_; }
@@ -174,25 +188,18 @@ class RidgeSurrogate {
   }
 
  private:
-  void describe(const CoMoments& moments) {
-    report_.rows = moments.rows();
-    report_.is_underdetermined = moments.rows() <= moments.inputs();
-    for (Index i = 0; i < moments.inputs(); ++i) {
-      report_.constant_inputs += moments.xx()(i, i) > 0 ? 0 : 1;
+  static std::vector<double> solve(const CoMoments& moments, RidgeReport& report,
+                                   const ExecutorRef& executor) {
+    std::optional<detail::CholeskySolver> solver =
+        detail::CholeskySolver::solve(moments.xx(), report.lambda, moments.xy(), executor);
+    if (solver) report.condition = solver->condition();
+    if (solver && report.condition <= detail::largest_cholesky_condition) {
+      report.rank = moments.inputs();
+      return solver->take_solution();
     }
-  }
-
-  std::vector<double> solve(const CoMoments& moments) {
-    std::optional<detail::SolvedSystem> solved =
-        detail::solve_positive_definite(moments.xx(), report_.lambda, moments.xy());
-    if (solved && solved->condition <= detail::largest_cholesky_condition) {
-      report_.condition = solved->condition;
-      report_.rank = moments.inputs();
-      return std::move(solved->solution);
-    }
-    report_.method = RidgeMethod::eigen;
-    report_.is_beyond_cholesky = true;
-    return detail::solve_by_eigenvectors(moments, report_);
+    report.method = RidgeMethod::eigen;
+    report.is_beyond_cholesky = true;
+    return detail::solve_by_eigenvectors(moments, report, executor);
   }
 
   AffineMap map_{};
