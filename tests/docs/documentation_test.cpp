@@ -84,11 +84,13 @@ void add_ids(const std::string& text, char quote, std::set<std::string>& ids) {
 /// Ids in the code: any string literal of the form "area/name", comments and includes aside.
 std::set<std::string> ids_in_code() {
   std::set<std::string> ids;
-  for (const auto& entry : fs::recursive_directory_iterator(source_dir / "include")) {
-    if (!entry.is_regular_file()) continue;
-    for (const std::string& line : lines_of(entry.path())) {
-      if (line.find("#include") == std::string::npos)
+  for (const char* folder : {"include", "examples/study"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(source_dir / folder)) {
+      if (!entry.is_regular_file()) continue;
+      for (const std::string& line : lines_of(entry.path())) {
+        if (line.find("#include") != std::string::npos) continue;
         add_ids(line.substr(0, line.find("//")), '"', ids);
+      }
     }
   }
   return ids;

@@ -1,0 +1,65 @@
+# Runs a command of the study program on the embedded models and checks that the result files have
+# the keys that other programs rely on (DESIGN: the program and its files).
+#   cmake -D COMMAND=sweep -D OUT=folder -P smoke.cmake -- program sweep arguments...
+cmake_minimum_required(VERSION 3.22)
+
+# Fails unless every path of keys (a.b.0.c) is in the JSON text.
+function(require_keys file text)
+  foreach(path IN LISTS ARGN)
+    string(REPLACE "." ";" keys ${path})
+    string(JSON kind ERROR_VARIABLE error TYPE "${text}" ${keys})
+    if(error)
+      message(SEND_ERROR "${file} lacks ${path}: ${error}")
+    endif()
+  endforeach()
+endfunction()
+
+set(model protocol model.name model.family model.layers model.width model.parameters)
+set(perplexity_keys schema ${model} documents tokens nll_sum perplexity bits_per_byte
+    token_ids_hash)
+set(delta layers.0.delta)
+set(variant layers.0.variants.0)
+set(sweep_keys schema ${model} baseline.tokens baseline.nll_sum baseline.perplexity
+    layers.0.layer layers.0.r2 layers.0.condition layers.0.lambda
+    ${delta}.mean ${delta}.std ${delta}.quantiles ${delta}.share_below ${delta}.top_share
+    ${variant}.name ${variant}.parameters ${variant}.perplexity ${variant}.nll_sum
+    ${variant}.delta_nats ${variant}.delta_percent ${variant}.ci_low_percent
+    ${variant}.ci_high_percent ${variant}.p_value ${variant}.p_holm ${variant}.p_bh ${variant}.auc
+    ${variant}.fraction_linear ${variant}.flops_fraction_mlp ${variant}.flops_fraction_total)
+
+# What follows "--" on the command line is the program and its arguments.
+set(program "")
+set(after FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  if(after)
+    list(APPEND program "${CMAKE_ARGV${i}}")
+  elseif(CMAKE_ARGV${i} STREQUAL "--")
+    set(after TRUE)
+  endif()
+endforeach()
+
+file(REMOVE_RECURSE ${OUT})
+execute_process(COMMAND ${program} --quiet --out ${OUT}
+                RESULT_VARIABLE result OUTPUT_VARIABLE table ERROR_VARIABLE errors)
+message("${table}")
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "${program} ended with ${result}: ${errors}")
+endif()
+if(table STREQUAL "")
+  message(FATAL_ERROR "${program} printed no table")
+endif()
+
+file(GLOB_RECURSE files ${OUT}/${COMMAND}.json)
+list(LENGTH files count)
+if(count LESS 2)
+  message(FATAL_ERROR "${COMMAND} wrote ${count} results, expected one for each embedded model")
+endif()
+foreach(file IN LISTS files)
+  file(READ ${file} text)
+  require_keys(${file} "${text}" ${${COMMAND}_keys})
+  string(JSON schema GET "${text}" schema)
+  if(NOT schema STREQUAL "wanamaker/1")
+    message(SEND_ERROR "${file} has schema ${schema}")
+  endif()
+endforeach()
