@@ -1,0 +1,148 @@
+// Token ids and the bytes that they stand for.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wanamaker/core/error.hpp"
+#include "wanamaker/core/index.hpp"
+#include "wanamaker/io/file_error.hpp"
+#include "wanamaker/text/added_tokens.hpp"
+#include "wanamaker/text/byte_level.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// One entry of a vocabulary as files have it.
+struct VocabularyEntry {
+  std::string spelling;  ///< valid UTF-8; bytes in GPT-2's characters
+  TokenId id = 0;
+};
+
+/// Every id's bytes, in one block of memory.
+class Vocabulary {
+ public:
+  /// Ids that no token has, at most: bounds memory against files with a single huge id.
+  static constexpr Index most_unused_ids = 1'000'000;
+
+  Vocabulary() = default;
+
+  /// Entries' spellings stand for bytes; one with a character that stands for none is taken
+  /// literally, as are added tokens. Throws FormatError for negative or far too large ids, and for
+  /// an id with two texts. `where` names the file.
+  Vocabulary(const std::vector<VocabularyEntry>& entries, const std::vector<AddedToken>& added,
+             const std::string& where) {
+    std::vector<std::optional<Token>> tokens(
+        static_cast<std::size_t>(checked_size(entries, added, where)));
+    for (const VocabularyEntry& entry : entries) {
+      std::optional<std::string> bytes = bytes_of_spelling(entry.spelling);
+      const Form form = bytes ? Form::byte_level : Form::literal;
+      place(tokens, entry.id, {bytes ? *bytes : entry.spelling, form}, entry.spelling, where);
+    }
+    for (const AddedToken& token : added) add(tokens, token, where);
+    store(tokens);
+  }
+
+  /// Largest id + 1.
+  Index size() const { return static_cast<Index>(forms_.size()); }
+
+  /// False for ids beyond the end and for those that no token has.
+  bool contains(TokenId id) const { return id >= 0 && id < size() && form(id) != Form::unused; }
+
+  /// The bytes of a token; the id must be contained.
+  std::string_view bytes(TokenId id) const {
+    const auto i = static_cast<std::size_t>(id);
+    return std::string_view(pool_).substr(offsets_[i], offsets_[i + 1] - offsets_[i]);
+  }
+
+  /// The token as its file spells it, for example "Ġthe".
+  std::string spelling(TokenId id) const {
+    return is_byte_level(id) ? byte_level_spelling(bytes(id)) : std::string(bytes(id));
+  }
+
+  /// True where the spelling is in GPT-2's characters, false where it is literal.
+  bool is_byte_level(TokenId id) const { return form(id) == Form::byte_level; }
+
+ private:
+  enum class Form : std::uint8_t { unused, byte_level, literal };
+  struct Token {
+    std::string bytes;
+    Form form;
+  };
+
+  Form form(TokenId id) const { return forms_[static_cast<std::size_t>(id)]; }
+
+  static Index checked_size(const std::vector<VocabularyEntry>& entries,
+                            const std::vector<AddedToken>& added, const std::string& where) {
+    TokenId least = 0, largest = -1;
+    const auto look_at = [&](TokenId id) {
+      least = std::min(least, id);
+      largest = std::max(largest, id);
+    };
+    for (const VocabularyEntry& entry : entries) look_at(entry.id);
+    for (const AddedToken& token : added) look_at(token.id);
+    const Index limit = static_cast<Index>(entries.size() + added.size()) + most_unused_ids;
+    if (least < 0) refuse_id(least, limit, where);
+    if (largest >= limit) refuse_id(largest, limit, where);
+    return Index{largest} + 1;
+  }
+
+  [[noreturn]] static void refuse_id(TokenId id, Index limit, const std::string& where) {
+    throw FormatError({.id = "tokenizer/id-out-of-range",
+                       .where = where,
+                       .what = "token id out of range",
+                       .expected = "0 … " + std::to_string(limit - 1),
+                       .found = std::to_string(id),
+                       .mend = "download the tokenizer again"});
+  }
+
+  static void place(std::vector<std::optional<Token>>& tokens, TokenId id, Token token,
+                    const std::string& spelling, const std::string& where) {
+    std::optional<Token>& slot = tokens[static_cast<std::size_t>(id)];
+    if (slot) refuse_duplicate(id, *slot, spelling, where);
+    slot = std::move(token);
+  }
+
+  /// An added token may repeat an entry of the vocabulary, which then stays as it is.
+  static void add(std::vector<std::optional<Token>>& tokens, const AddedToken& token,
+                  const std::string& where) {
+    const std::optional<Token>& slot = tokens[static_cast<std::size_t>(token.id)];
+    if (slot && spelling_of(*slot) == token.content) return;
+    place(tokens, token.id, {token.content, Form::literal}, token.content, where);
+  }
+
+  static std::string spelling_of(const Token& token) {
+    return token.form == Form::byte_level ? byte_level_spelling(token.bytes) : token.bytes;
+  }
+
+  [[noreturn]] static void refuse_duplicate(TokenId id, const Token& present,
+                                            const std::string& spelling, const std::string& where) {
+    throw FormatError(
+        {.id = "tokenizer/duplicate-id",
+         .where = where,
+         .what = "two tokens with id " + std::to_string(id),
+         .expected = "one token per id",
+         .found = detail::in_quotes(spelling_of(present)) + " and " + detail::in_quotes(spelling),
+         .mend = "download the tokenizer again"});
+  }
+
+  void store(const std::vector<std::optional<Token>>& tokens) {
+    offsets_.reserve(tokens.size() + 1);
+    forms_.reserve(tokens.size());
+    for (const std::optional<Token>& token : tokens) {
+      forms_.push_back(token ? token->form : Form::unused);
+      if (token) pool_ += token->bytes;
+      offsets_.push_back(pool_.size());
+    }
+  }
+
+  std::string pool_;
+  std::vector<std::size_t> offsets_{0};
+  std::vector<Form> forms_;
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
