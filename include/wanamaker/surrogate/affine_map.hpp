@@ -40,6 +40,16 @@ struct Explained {
 
 namespace detail {
 
+inline void check_has_rows(const CoMoments& moments) {
+  if (moments.weight() > 0) return;
+  throw DataError({.id = "data/no-rows",
+                   .where = "surrogate fit",
+                   .what = "no data to fit on",
+                   .expected = "at least one row of positive weight",
+                   .found = "none",
+                   .mend = "give more text to fit on"});
+}
+
 /// R² from sums of squares; round-off below zero is cut off.
 inline Explained explained_from(std::vector<double> residual, std::vector<double> total) {
   Explained result;

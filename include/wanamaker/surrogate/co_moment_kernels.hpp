@@ -13,12 +13,14 @@ namespace kernels {
 inline constexpr Index column_panel = 16;
 
 /// mean[j] = Σ_t w_t x(t, j)/Σ_t w_t for the columns of panel p. Deviations from the first row are
-/// summed, so a constant column has exactly its value as mean. No weights: all 1.
+/// summed, so a constant column has exactly its value as mean; `deviation` is the mean less the
+/// first row, which keeps the digits that adding them up would lose. No weights: all 1.
 template <class T>
 struct ColumnMeans {
   ConstMatrixView<T> x;
   ConstVectorView<double> weights;
   double weight_sum;
+  VectorView<double> deviation;
   VectorView<double> mean;
 
   template <class RowTeam>
@@ -26,7 +28,8 @@ struct ColumnMeans {
     const Index first = panel * column_panel;
     const Index count = x.cols - first < column_panel ? x.cols - first : column_panel;
     const T* pivot = x.row(0) + first;
-    double* sum = mean.data + first;
+    double* sum = deviation.data + first;
+    double* centre = mean.data + first;
     team.each(count, [=](Index j) { sum[j] = 0; });
     for (Index t = 0; t < x.rows; ++t) {
       const T* row = x.row(t) + first;
@@ -36,7 +39,10 @@ struct ColumnMeans {
       });
     }
     const double total = weight_sum;
-    team.each(count, [=](Index j) { sum[j] = static_cast<double>(pivot[j]) + sum[j] / total; });
+    team.each(count, [=](Index j) {
+      sum[j] /= total;
+      centre[j] = static_cast<double>(pivot[j]) + sum[j];
+    });
   }
 };
 
@@ -69,17 +75,22 @@ struct ColumnSquares {
 /// shift[j] = mean[j] rounded to T where the mean exceeds four standard deviations, else 0. Then
 /// x − shift is exact in floating point nearly everywhere (x lies within a factor of two of the
 /// shift, Sterbenz 1974, or the shift is 0), and |mean(x − shift)| <= 4 standard deviations, so
-/// that centring the sums afterwards costs at most 16 roundings of a double.
+/// that centring the sums afterwards costs at most 16 roundings of a double. rest[j] is
+/// mean(x − shift), from the deviations, since mean[j] − shift[j] may have no digits left.
 template <class T>
 struct ChooseShift {
+  ConstVectorView<T> pivot;
+  ConstVectorView<double> deviation;
   ConstVectorView<double> mean;
   ConstVectorView<double> square;
   double weight_sum;
   VectorView<T> shift;
+  VectorView<double> rest;
 
   WANAMAKER_KERNEL void operator()(Index j) const {
     const bool is_far = mean[j] * mean[j] * weight_sum > 16.0 * square[j];
     shift[j] = is_far ? static_cast<T>(mean[j]) : T(0);
+    rest[j] = (static_cast<double>(pivot[j]) - static_cast<double>(shift[j])) + deviation[j];
   }
 };
 

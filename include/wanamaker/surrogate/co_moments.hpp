@@ -70,8 +70,8 @@ ConstVectorView<double> on_host(B& backend, VectorView<double> values, std::vect
 template <class B>
 struct ShiftedColumns {
   VectorView<double> mean;
+  VectorView<double> rest;  // mean(x − shift)
   VectorView<double> square;
-  VectorView<scalar_t<B>> shift;
   matrix_view_t<B> shifted;  // √w (x − shift)
 };
 
@@ -80,40 +80,42 @@ ShiftedColumns<B> shift_columns(B& backend, const_matrix_view_t<B> x,
                                 ConstVectorView<double> weights, double weight_sum,
                                 Workspace<B>& workspace) {
   using T = scalar_t<B>;
-  const ShiftedColumns<B> columns{
-      workspace.template vector<double>(x.cols), workspace.template vector<double>(x.cols),
-      workspace.template vector<T>(x.cols), workspace.matrix(x.rows, x.cols)};
+  const auto doubles = [&] { return workspace.template vector<double>(x.cols); };
+  const ShiftedColumns<B> columns{doubles(), doubles(), doubles(),
+                                  workspace.matrix(x.rows, x.cols)};
+  const VectorView<double> deviation = doubles();
+  const VectorView<T> shift = workspace.template vector<T>(x.cols);
   const Index panels = blocks_of(x.cols, kernels::column_panel);
-  backend.for_each_row(panels, kernels::ColumnMeans<T>{x, weights, weight_sum, columns.mean});
+  backend.for_each_row(panels,
+                       kernels::ColumnMeans<T>{x, weights, weight_sum, deviation, columns.mean});
   backend.for_each_row(panels, kernels::ColumnSquares<T>{x, weights, columns.mean, columns.square});
-  backend.for_each(
-      x.cols, kernels::ChooseShift<T>{columns.mean, columns.square, weight_sum, columns.shift});
-  backend.for_each_row(x.rows, kernels::ShiftRow<T>{x, columns.shift, weights, columns.shifted});
+  backend.for_each(x.cols, kernels::ChooseShift<T>{{x.row(0), x.cols},
+                                                   deviation,
+                                                   columns.mean,
+                                                   columns.square,
+                                                   weight_sum,
+                                                   shift,
+                                                   columns.rest});
+  backend.for_each_row(x.rows, kernels::ShiftRow<T>{x, shift, weights, columns.shifted});
   return columns;
 }
 
-// What a block's columns come to on the host: means, and what the shift left of them.
+// The same on the host.
 struct ColumnSummary {
   std::vector<double> mean;
-  std::vector<double> rest;  // mean − shift
+  std::vector<double> rest;
   std::vector<double> square;
 };
 
 template <class B>
 ColumnSummary summarise(B& backend, const ShiftedColumns<B>& columns) {
-  const Index n = columns.mean.size;
-  const std::size_t size = static_cast<std::size_t>(n);
-  ColumnSummary summary{std::vector<double>(size), std::vector<double>(size),
-                        std::vector<double>(size)};
-  std::vector<scalar_t<B>> shift(size);
+  const auto copy = [&](VectorView<double> from) {
+    std::vector<double> to(static_cast<std::size_t>(from.size));
+    backend.copy_to_host(from.data, from.size, to.data());
+    return to;
+  };
   backend.synchronize();
-  backend.copy_to_host(columns.mean.data, n, summary.mean.data());
-  backend.copy_to_host(columns.square.data, n, summary.square.data());
-  backend.copy_to_host(columns.shift.data, n, shift.data());
-  for (std::size_t j = 0; j < size; ++j) {
-    summary.rest[j] = summary.mean[j] - static_cast<double>(shift[j]);
-  }
-  return summary;
+  return {copy(columns.mean), copy(columns.rest), copy(columns.square)};
 }
 
 inline void check_finite_columns(const ColumnSummary& summary, const char* which) {

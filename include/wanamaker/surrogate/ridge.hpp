@@ -90,16 +90,6 @@ inline RidgeReport described(const CoMoments& moments) {
   return report;
 }
 
-inline void check_has_rows(const CoMoments& moments) {
-  if (moments.weight() > 0) return;
-  throw DataError({.id = "data/no-rows",
-                   .where = "surrogate fit",
-                   .what = "no data to fit on",
-                   .expected = "at least one row of positive weight",
-                   .found = "none",
-                   .mend = "give more text to fit on"});
-}
-
 // W = V·diag(1/(s + λ))·VᵀXᵀY over the eigenvalues s that stand out from round-off.
 inline std::vector<double> solve_by_eigenvectors(const CoMoments& moments, RidgeReport& report,
                                                  const ExecutorRef& executor) {
