@@ -96,19 +96,15 @@ bool succeeds_or_names(const std::filesystem::path& path, F&& read) {
 
 /// Valid bytes, damaged: a few bytes overwritten, or a part cut off, repeated or inserted.
 inline std::string damaged(std::string bytes, wanamaker::RandomStream& random) {
-  const auto position = [&] { return static_cast<std::size_t>(random.below(bytes.size() + 1)); };
-  switch (random.below(6)) {
-    case 0:
-      return bytes.substr(0, position());
-    case 1:
-      return bytes.insert(position(), 1, static_cast<char>(random.below(256)));
-    case 2:
-      return bytes.erase(position(), 1 + random.below(8));
-    case 3:
-      return bytes.insert(position(), bytes.substr(position(), random.below(40)));
-    default:
-      break;
-  }
+  // One draw a statement: the order of arguments is the compiler's choice.
+  const auto kind = random.below(6);
+  const auto at = static_cast<std::size_t>(random.below(bytes.size() + 1));
+  const auto from = static_cast<std::size_t>(random.below(bytes.size() + 1));
+  const auto length = static_cast<std::size_t>(random.below(40));
+  if (kind == 0) return bytes.substr(0, at);
+  if (kind == 1) return bytes.insert(at, 1, static_cast<char>(length));
+  if (kind == 2) return bytes.erase(at, length / 4);
+  if (kind == 3) return bytes.insert(at, bytes.substr(from, length));
   for (std::uint64_t flips = 1 + random.below(3); flips > 0 && !bytes.empty(); --flips) {
     char& byte = bytes[random.below(bytes.size())];
     // Half of the flips stay plausible: a digit or a bracket where one was.

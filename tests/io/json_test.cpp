@@ -54,7 +54,8 @@ OrderedJson random_document(wanamaker::RandomStream& random, int depth) {
     case 5:
       return random.normal();
     case 6:
-      return std::string(random.below(5), static_cast<char>(random.below(128))) + "é\"\\";
+      return std::string(static_cast<std::size_t>(depth), static_cast<char>(random.below(128))) +
+             "é\"\\";
     case 7: {
       OrderedJson array = OrderedJson::array();
       for (std::uint64_t n = random.below(5); n > 0; --n)

@@ -23,7 +23,8 @@ std::vector<double> as_doubles(const NpyArray& array) {
 
 void read_all(const std::filesystem::path& path) {
   const NpyArray array = read_npy(path);
-  CHECK(as_doubles(array).size() * size_in_bytes(array.dtype()) == array.bytes().size());
+  const std::size_t size = as_doubles(array).size();  // may throw, which a CHECK would swallow
+  CHECK(size * size_in_bytes(array.dtype()) == array.bytes().size());
 }
 
 std::string id_of(const std::string& bytes) {

@@ -100,7 +100,9 @@ void check_refused(const std::string& bytes, const std::string& id) {
 }  // namespace
 
 TEST_CASE("every shared file reads as the Python package reads it") {
-  for (const auto& [name, expected] : recorded_formats()["files"].items()) {
+  for (const auto& item : recorded_formats()["files"].items()) {
+    const std::string& name = item.key();
+    const auto& expected = item.value();
     const auto path = shared_data(name);
     if (!path) continue;
     CAPTURE(name);
