@@ -55,18 +55,26 @@ class Workspace {
   using Chunk = buffer_t<B, std::byte>;
 
   void* take(std::size_t bytes) {
+    const std::size_t first_free = chunk_ + (used_ > 0 ? 1 : 0);
     while (chunk_ < chunks_.size() && used_ + bytes > size_of(chunk_)) {
       ++chunk_;
       used_ = 0;
     }
-    if (chunk_ == chunks_.size()) {
-      constexpr std::size_t smallest = std::size_t{1} << 20;
-      chunks_.push_back(
-          backend_->template allocate<std::byte>(static_cast<Index>(std::max(bytes, smallest))));
-    }
+    if (chunk_ == chunks_.size()) grow(first_free, bytes);
     void* memory = chunks_[chunk_].data() + used_;
     used_ += bytes;
     return memory;
+  }
+
+  // Chunks from `first_free` on hold nothing and are too small: one larger takes their place, so
+  // that needs growing step by step do not add up.
+  void grow(std::size_t first_free, std::size_t bytes) {
+    constexpr std::size_t smallest = std::size_t{1} << 20;
+    chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(std::min(first_free, chunk_)),
+                  chunks_.end());
+    chunk_ = chunks_.size();
+    chunks_.push_back(
+        backend_->template allocate<std::byte>(static_cast<Index>(std::max(bytes, smallest))));
   }
 
   void release(std::size_t chunk, std::size_t used) {
