@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "wanamaker/backend/backend.hpp"
@@ -62,7 +63,40 @@ AttentionBlock<T> attention_block(ConstMatrixView<T> q, ConstMatrixView<T> k, Co
 
 inline constexpr Index attention_block_rows = 64;
 
+// Scores of the largest block, all heads: taken once, so that blocks of growing size share it.
+inline Index largest_score_block(std::span<const AttentionSpan> spans, Index heads) {
+  Index largest = 0;
+  for (const AttentionSpan& span : spans) {
+    largest = std::max(largest, heads * std::min(attention_block_rows, span.queries) * span.keys);
+  }
+  return largest;
+}
+
 }  // namespace detail
+
+/// Throws ShapeError unless key heads divide the heads, every span lies within `queries` rows of Q
+/// and `keys` rows of K, and no span has more queries than keys.
+inline void check_attention(std::span<const AttentionSpan> spans, const AttentionShape& shape,
+                            Index queries, Index keys) {
+  const bool grouped = shape.heads > 0 && shape.key_heads > 0 && shape.head_width > 0 &&
+                       shape.heads % shape.key_heads == 0 && shape.window >= 0;
+  const bool inside = std::all_of(spans.begin(), spans.end(), [&](const AttentionSpan& s) {
+    return s.query_begin >= 0 && s.queries >= 0 && s.query_begin + s.queries <= queries &&
+           s.key_begin >= 0 && s.queries <= s.keys && s.key_begin + s.keys <= keys;
+  });
+  if (grouped && inside) return;
+  throw ShapeError({.id = "shape/attention",
+                    .where = "causal_attention",
+                    .what = grouped ? "a span is not within the matrices" : "heads do not fit",
+                    .expected = grouped ? "spans within " + std::to_string(queries) +
+                                              " queries and " + std::to_string(keys) +
+                                              " keys, with no more queries than keys"
+                                        : "a number of heads that the key heads divide",
+                    .found = grouped ? "one outside"
+                                     : std::to_string(shape.heads) + " heads, " +
+                                           std::to_string(shape.key_heads) + " key heads",
+                    .mend = "make spans and head counts from the batch and the model"});
+}
 
 /// out[i, head] = Σ_j softmax_j(scale·q_i·k_j) v_j over the keys that query i sees. Blocks of 64
 /// queries at a time: no [T × T] matrix exists, and keys after a block's last query cost nothing.
@@ -72,12 +106,14 @@ void causal_attention_generic(B& backend, const_matrix_view_t<B> q, const_matrix
                               const AttentionShape& shape, matrix_view_t<B> out,
                               Workspace<B>& workspace) {
   using T = scalar_t<B>;
+  const typename Workspace<B>::Frame frame(workspace);
+  const VectorView<T> memory =
+      workspace.template vector<T>(detail::largest_score_block(spans, shape.heads));
   for (const AttentionSpan& span : spans) {
     for (Index first = 0; first < span.queries; first += detail::attention_block_rows) {
-      const typename Workspace<B>::Frame frame(workspace);
       const Index count = std::min(detail::attention_block_rows, span.queries - first);
       const Index visible = first + count + span.keys - span.queries;
-      const MatrixView<T> scores = workspace.matrix(shape.heads * count, visible);
+      const MatrixView<T> scores(memory.data, shape.heads * count, visible);
       std::vector<GemmItem<T>> products;
       std::vector<GemmItem<T>> mixtures;
       for (Index head = 0; head < shape.heads; ++head) {

@@ -117,16 +117,25 @@ void scatter_rows(B& backend, const_matrix_view_t<B> x, ConstVectorView<TokenId>
   backend.for_each_row(x.rows, kernels::ScatterRow<scalar_t<B>>{x, index, y});
 }
 
-/// Rotary positions in place on x [T × heads·head_width]; tables [positions × r/2], r <=
-/// head_width.
+/// Rotary positions in place on x [T × heads·head_width]; tables [positions × r/2]. Throws
+/// ShapeError where r > head_width; positions are within the tables (checked by the caller).
 template <Backend B>
 void rotate_positions(B& backend, const_matrix_view_t<B> cosines, const_matrix_view_t<B> sines,
                       ConstVectorView<TokenId> positions, Index heads, matrix_view_t<B> x) {
   check_size(positions, x.rows, "rotate_positions: positions");
   check_shape(sines, cosines.rows, cosines.cols, "rotate_positions: sines");
-  check_shape(x, x.rows, heads * (heads > 0 ? x.cols / heads : 0), "rotate_positions: x");
+  const Index head_width = heads > 0 ? x.cols / heads : 0;
+  check_shape(x, x.rows, heads * head_width, "rotate_positions: x");
+  if (2 * cosines.cols > head_width) {
+    throw ShapeError({.id = "shape/rotary",
+                      .where = "rotate_positions",
+                      .what = "more rotated entries than a head has",
+                      .expected = "at most " + std::to_string(head_width),
+                      .found = std::to_string(2 * cosines.cols),
+                      .mend = "check rotary width, heads and head width"});
+  }
   backend.for_each_row(
-      x.rows, kernels::RotaryRow<scalar_t<B>>{cosines, sines, positions, heads, x.cols / heads, x});
+      x.rows, kernels::RotaryRow<scalar_t<B>>{cosines, sines, positions, heads, head_width, x});
 }
 
 /// out ← causal attention of q [T × H·w] over k, v [S × K·w], sequence by sequence.
@@ -138,6 +147,7 @@ void causal_attention(B& backend, const_matrix_view_t<B> q, const_matrix_view_t<
   check_shape(out, out.rows, shape.heads * shape.head_width, "causal_attention: out");
   check_shape(k, k.rows, shape.key_heads * shape.head_width, "causal_attention: k");
   check_shape(v, k.rows, shape.key_heads * shape.head_width, "causal_attention: v");
+  check_attention(spans, shape, q.rows, k.rows);
   if constexpr (requires { backend.causal_attention(q, k, v, spans, shape, out, workspace); }) {
     backend.causal_attention(q, k, v, spans, shape, out, workspace);
   } else {
@@ -146,12 +156,21 @@ void causal_attention(B& backend, const_matrix_view_t<B> q, const_matrix_view_t<
 }
 
 /// nll[i] ← −log softmax(logits[i])[targets[i]] in nats, over the first `vocabulary` columns;
-/// logits [T × ≥ vocabulary], targets and nll [T].
+/// logits [T × ≥ vocabulary], targets and nll [T]; targets within the vocabulary (checked by the
+/// caller, once per batch).
 template <Backend B>
 void token_loss(B& backend, const_matrix_view_t<B> logits, ConstVectorView<TokenId> targets,
                 Index vocabulary, VectorView<double> nll) {
   check_size(targets, logits.rows, "token_loss: targets");
   check_size(nll, logits.rows, "token_loss: nll");
+  if (vocabulary < 1 || vocabulary > logits.cols) {
+    throw ShapeError({.id = "shape/vocabulary",
+                      .where = "token_loss",
+                      .what = "the vocabulary is not within the logits",
+                      .expected = "1 to " + std::to_string(logits.cols),
+                      .found = std::to_string(vocabulary),
+                      .mend = "check the head's shape against the vocabulary"});
+  }
   backend.for_each_row(logits.rows,
                        kernels::TokenLossRow<scalar_t<B>>{logits, targets, vocabulary, nll});
 }
