@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "checkpoint.hpp"
 #include "console.hpp"
 #include "engine.hpp"
 #include "inputs.hpp"
@@ -134,20 +135,89 @@ wanamaker::PerplexityResult perplexity_of_run(Run& run) {
   return result;
 }
 
+wanamaker::SweepOptions sweep_options(const Options& options) {
+  wanamaker::SweepOptions sweep;
+  sweep.layers = parse_layers(options.layers);
+  sweep.rhos = options.rhos;
+  sweep.ranks = options.ranks;
+  sweep.ladder = options.ladder == "full"    ? wanamaker::Ladder::full
+                 : options.ladder == "quick" ? wanamaker::Ladder::quick
+                                             : wanamaker::Ladder::surrogates;
+  if (options.gate_fraction >= 0) sweep.gate_fraction = options.gate_fraction;
+  sweep.intervals.resamples = options.resamples;
+  sweep.intervals.seed = options.seed;
+  sweep.seed = options.seed;
+  return sweep;
+}
+
+// Everything that stored layers depend on; the layers that are asked for are not among it.
+std::string settings_hash(const Run& run) {
+  wanamaker::Sha256 hash;
+  hash.update_field(wanamaker::protocol_hash(run.protocol));
+  const Options& o = run.options;
+  for (const Index n :
+       {o.tokens.fit, o.tokens.gate, o.tokens.select, o.tokens.report, o.resamples}) {
+    hash.update_number(static_cast<std::uint64_t>(n));
+  }
+  for (const double x : o.rhos) hash.update_field(wanamaker::exact_text(x));
+  for (const Index r : o.ranks) hash.update_field(std::to_string(r));
+  hash.update_field(o.ladder).update_field(wanamaker::exact_text(o.gate_fraction));
+  for (const auto& entry : fs::directory_iterator(run.folder)) {
+    if (!entry.is_regular_file()) continue;
+    hash.update_field(entry.path().filename().string()).update_number(entry.file_size());
+  }
+  return hash.hex();
+}
+
+wanamaker::SweepResult paper_sweep_of_run(Run& run) {
+  const bool stream = run.options.protocol == "paper-stream";
+  const auto read = stream ? read_stream : read_rows_as_documents;
+  const Texts rows = read(run.options, run.folder, run.executor, run.progress.callback());
+  const Index positions = run.engine->config().positions;
+  const wanamaker::PaperFigures figures;
+  run.protocol.join_rule = stream ? "rows that are not blank joined by a blank line, in chunks"
+                                  : "each row on its own, blank rows skipped";
+  run.protocol.window = run.protocol.stride = run.protocol.truncation =
+      std::min(figures.truncation, positions);
+  run.protocol.corpus_hash = rows.corpus_hash;
+  run.protocol.faults = wanamaker::paper_faults(stream);
+  const wanamaker::PaperSets sets = stream ? wanamaker::paper_stream_sets(rows.corpus, positions)
+                                           : wanamaker::paper_row_sets(rows.corpus, positions);
+  return run.engine->paper_sweep(sets, run.protocol, sweep_options(run.options),
+                                 run.progress.callback());
+}
+
+wanamaker::SweepResult rigorous_sweep_of_run(Run& run) {
+  const wanamaker::SweepOptions sweep = sweep_options(run.options);
+  wanamaker::SplitBudgets tokens = run.options.tokens;
+  const bool has_gates = sweep.ladder != wanamaker::Ladder::surrogates;
+  if (!has_gates) tokens.gate = 0;
+  if (!has_gates && sweep.rhos.size() == 1) tokens.select = 0;
+  const wanamaker::Splits splits =
+      wanamaker::make_splits(split_candidates(run.texts.corpus), tokens, run.options.seed);
+  SweepState state(run.out / "sweep.state.json", settings_hash(run), run.options.resume);
+  wanamaker::SweepResult result =
+      run.engine->sweep(run.texts.corpus, splits, run.rule, run.protocol, sweep,
+                        run.progress.callback(), state.checkpoint());
+  state.finish();
+  return result;
+}
+
 wanamaker::SweepResult sweep_of_run(Run& run) {
   const Stopwatch watch;
-  const wanamaker::Splits splits = wanamaker::make_splits(split_candidates(run.texts.corpus),
-                                                          run.options.tokens, run.options.seed);
-  wanamaker::SweepOptions sweep;
-  sweep.layers = parse_layers(run.options.layers);
-  sweep.rho = run.options.rho;
-  sweep.intervals.resamples = run.options.resamples;
-  sweep.intervals.seed = run.options.seed;
-  const wanamaker::SweepResult result = run.engine->sweep(
-      run.texts.corpus, splits, run.rule, run.protocol, sweep, run.progress.callback());
+  const wanamaker::SweepResult result =
+      run.options.protocol == "rigorous" ? rigorous_sweep_of_run(run) : paper_sweep_of_run(run);
   write_results(run, "sweep", wanamaker::json_of(result), wanamaker::sweep_csv(result).csv(),
                 watch);
   return result;
+}
+
+void print_sweep(const wanamaker::SweepResult& result) {
+  std::cout << "\n"
+            << wanamaker::sweep_headline(result) << "\n"
+            << wanamaker::sweep_table(result).aligned();
+  const wanamaker::TextTable gates = wanamaker::gate_table(result);
+  if (!gates.empty()) std::cout << "\n" << gates.aligned();
 }
 
 }  // namespace
@@ -169,10 +239,18 @@ void run_perplexity(const Options& options) {
 }
 
 void run_sweep(const Options& options) {
+  for_each_model(options, [&](Run& run) { print_sweep(sweep_of_run(run)); });
+}
+
+void run_all(const Options& options) {
+  std::vector<wanamaker::PerplexityResult> perplexities;
   for_each_model(options, [&](Run& run) {
-    const wanamaker::SweepResult result = sweep_of_run(run);
-    std::cout << "\n" << wanamaker::sweep_table(result).aligned();
+    perplexities.push_back(perplexity_of_run(run));
+    print_sweep(sweep_of_run(run));
   });
+  std::cout << "\n"
+            << wanamaker::perplexity_table(perplexities).aligned() << "\nResults are in "
+            << options.out.string() << "/.\n";
 }
 
 }  // namespace study

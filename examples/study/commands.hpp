@@ -8,5 +8,7 @@ namespace study {
 void run_tokenize(const Options& options);
 void run_perplexity(const Options& options);
 void run_sweep(const Options& options);
+/// All of them, and a summary.
+void run_all(const Options& options);
 
 }  // namespace study

@@ -7,8 +7,8 @@
 
 #include "wanamaker/core/executor.hpp"
 #include "wanamaker/nn/config.hpp"
+#include "wanamaker/study/paper_sweep.hpp"
 #include "wanamaker/study/perplexity.hpp"
-#include "wanamaker/study/sweep.hpp"
 
 namespace study {
 
@@ -28,7 +28,12 @@ class Engine {
                                        const wanamaker::WindowRule& rule,
                                        const wanamaker::Protocol& protocol,
                                        const wanamaker::SweepOptions& options,
-                                       const wanamaker::Progress& progress) = 0;
+                                       const wanamaker::Progress& progress,
+                                       const wanamaker::SweepCheckpoint& checkpoint) = 0;
+  virtual wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,
+                                             const wanamaker::Protocol& protocol,
+                                             const wanamaker::SweepOptions& options,
+                                             const wanamaker::Progress& progress) = 0;
 };
 
 using EngineMaker = std::unique_ptr<Engine> (*)(const std::filesystem::path& model,

@@ -35,9 +35,18 @@ class EngineOn final : public Engine {
                                const wanamaker::Splits& splits, const wanamaker::WindowRule& rule,
                                const wanamaker::Protocol& protocol,
                                const wanamaker::SweepOptions& options,
-                               const wanamaker::Progress& progress) override {
+                               const wanamaker::Progress& progress,
+                               const wanamaker::SweepCheckpoint& checkpoint) override {
     return wanamaker::run_sweep(backend_, model_, corpus, splits, rule, protocol, options,
-                                executor_, workspace_, progress);
+                                executor_, workspace_, progress, checkpoint);
+  }
+
+  wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,
+                                     const wanamaker::Protocol& protocol,
+                                     const wanamaker::SweepOptions& options,
+                                     const wanamaker::Progress& progress) override {
+    return wanamaker::run_paper_sweep(backend_, model_, sets, wanamaker::PaperFigures{}, protocol,
+                                      options, executor_, workspace_, progress);
   }
 
  private:

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <system_error>
 
+#include "wanamaker/text/rows.hpp"
 #include "wanamaker/text/tokenizer.hpp"
 
 namespace study {
@@ -89,6 +91,54 @@ Texts read_texts(const Options& options, const fs::path& model_folder,
     texts.corpus = wanamaker::tokenize(corpus, nullptr, executor, progress);
   }
   return texts;
+}
+
+namespace {
+
+std::vector<std::string> all_rows(const Options& options) {
+  std::vector<std::string> rows;
+  for (const fs::path& path : text_paths(options)) {
+    std::vector<std::string> own = wanamaker::read_rows(path);
+    std::move(own.begin(), own.end(), std::back_inserter(rows));
+  }
+  return rows;
+}
+
+Texts encode_texts(const std::vector<std::string>& texts, const fs::path& model_folder,
+                   wanamaker::ExecutorRef executor, const wanamaker::Progress& progress) {
+  wanamaker::Corpus corpus;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    wanamaker::Document document{.name = "row " + std::to_string(i),
+                                 .index = static_cast<Index>(i),
+                                 .source = "row " + std::to_string(i)};
+    if (wanamaker::is_blank(texts[i])) {
+      document.content = std::vector<wanamaker::TokenId>{};
+    } else {
+      document.content = texts[i];
+    }
+    corpus.documents.push_back(std::move(document));
+  }
+  const auto tokenizer = wanamaker::Tokenizer::from_folder(model_folder);
+  return {wanamaker::tokenize(corpus, &tokenizer, executor, progress), corpus.content_hash(),
+          tokenizer.content_hash()};
+}
+
+}  // namespace
+
+Texts read_rows_as_documents(const Options& options, const fs::path& model_folder,
+                             wanamaker::ExecutorRef executor, const wanamaker::Progress& progress) {
+  return encode_texts(all_rows(options), model_folder, executor, progress);
+}
+
+Texts read_stream(const Options& options, const fs::path& model_folder,
+                  wanamaker::ExecutorRef executor, const wanamaker::Progress& progress) {
+  std::string stream;
+  for (const std::string& row : all_rows(options)) {
+    if (wanamaker::is_blank(row)) continue;
+    if (!stream.empty()) stream += "\n\n";
+    stream += row;
+  }
+  return encode_texts({stream}, model_folder, executor, progress);
 }
 
 std::vector<wanamaker::SplitCandidate> split_candidates(const wanamaker::TokenizedCorpus& corpus) {

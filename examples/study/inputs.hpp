@@ -25,6 +25,13 @@ struct Texts {
 Texts read_texts(const Options& options, const std::filesystem::path& model_folder,
                  wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);
 
+/// The same texts as rows, each with its line feed and as a document of its own; blank rows have no
+/// ids. As one stream: rows that are not blank, joined by a blank line, as one document.
+Texts read_rows_as_documents(const Options& options, const std::filesystem::path& model_folder,
+                             wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);
+Texts read_stream(const Options& options, const std::filesystem::path& model_folder,
+                  wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);
+
 /// Documents as make_splits sees them.
 std::vector<wanamaker::SplitCandidate> split_candidates(const wanamaker::TokenizedCorpus& corpus);
 

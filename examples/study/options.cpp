@@ -70,8 +70,37 @@ void add_sweep_options(CLI::App& command, Options& o) {
   command.add_option("--layers", o.layers, "such as 0,3-5 [all]");
   command.add_option("--fit-tokens", o.tokens.fit, "tokens to fit surrogates on at most")
       ->capture_default_str();
-  command.add_option("--rho", o.rho, "ridge penalty in units of the inputs' mean square")
+  command.add_option("--gate-tokens", o.tokens.gate, "tokens to fit gates on at most")
       ->capture_default_str();
+  command
+      .add_option("--select-tokens", o.tokens.select,
+                  "tokens to choose penalties and thresholds on at most")
+      ->capture_default_str();
+  command
+      .add_option("--rho", o.rhos,
+                  "ridge penalties in units of the inputs' mean square; of several the best on "
+                  "the select split")
+      ->delimiter(',')
+      ->capture_default_str();
+  command.add_option("--rank", o.ranks, "ranks of low-rank maps [width/16 and width/4]")
+      ->delimiter(',');
+  command
+      .add_option("--ladder", o.ladder,
+                  "which stand-ins: surrogates (linear, mean, nothing), quick or full (gates "
+                  "and their baselines too)")
+      ->check(CLI::IsMember({"surrogates", "quick", "full"}))
+      ->capture_default_str();
+  command
+      .add_option("--gate-fraction", o.gate_fraction,
+                  "share of positions that every gate routes [each gate's own threshold]")
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      .add_option("--protocol", o.protocol,
+                  "rigorous, or the published procedure with its faults: paper-rows, "
+                  "paper-stream")
+      ->check(CLI::IsMember({"rigorous", "paper-rows", "paper-stream"}))
+      ->capture_default_str();
+  command.add_flag("--resume", o.resume, "go on where an interrupted run was");
   command.add_option("--resamples", o.resamples, "bootstrap resamples")->capture_default_str();
 }
 
@@ -86,8 +115,7 @@ void describe_commands(CLI::App& app, Options& o) {
   add_run_options(*perplexity, o);
 
   CLI::App* sweep = app.add_subcommand(
-      "sweep",
-      "replace each layer's MLP by a linear map, a constant and nothing; measure the cost");
+      "sweep", "replace each layer's MLP by linear maps, gates and constants; measure the cost");
   add_input_options(*sweep, o);
   add_run_options(*sweep, o);
   add_sweep_options(*sweep, o);
@@ -153,7 +181,10 @@ int report_usage_error(const CLI::App& app, const CLI::ParseError& error) {
 void apply_quick(Options& o) {
   if (!o.quick) return;
   o.tokens.fit = std::min<Index>(o.tokens.fit, 20000);
-  o.tokens.report = std::min<Index>(o.tokens.report, 20000);
+  o.tokens.gate = std::min<Index>(o.tokens.gate, 10000);
+  o.tokens.select = std::min<Index>(o.tokens.select, 4000);
+  if (o.ladder == "full") o.ladder = "quick";
+  o.tokens.report = std::min<Index>(o.tokens.report, 15000);
   o.resamples = std::min<Index>(o.resamples, 2000);
 }
 

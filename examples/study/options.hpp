@@ -29,8 +29,12 @@ struct Options {
   wanamaker::Index threads = 0;
   wanamaker::Index separator = -1;
   wanamaker::Index resamples = 10000;
-  wanamaker::SplitBudgets tokens{.fit = 100000, .report = 100000};
-  double rho = 1e-6;
+  wanamaker::SplitBudgets tokens{.fit = 100000, .gate = 50000, .select = 20000, .report = 100000};
+  std::vector<double> rhos{1e-8, 1e-6, 1e-4, 1e-2};
+  std::vector<wanamaker::Index> ranks;
+  std::string ladder = "full";
+  double gate_fraction = -1;
+  bool resume = false;
   std::uint64_t seed = 0;
   bool bos = false;
   bool quick = false;

@@ -109,19 +109,42 @@ inline OrderedJson json_of(const VariantResult& v) {
           {"sign_test_p", c.sign_test.p_value},
           {"naive_paired_percent", detail::json_of(c.naive_paired_percent)},
           {"naive_unpaired_percent", detail::json_of(c.naive_unpaired_percent)},
-          {"auc", nullptr},
-          {"fraction_linear", nullptr},
-          {"flops_fraction_mlp", nullptr},
-          {"flops_fraction_total", nullptr},
+          {"auc", detail::json_or_null(v.auc)},
+          {"fraction_linear", detail::json_or_null(v.fraction_linear)},
+          {"threshold", detail::json_or_null(v.threshold)},
+          {"flops_fraction_mlp", detail::json_or_null(v.flops_fraction_mlp)},
+          {"flops_fraction_total", detail::json_or_null(v.flops_fraction_total)},
+          {"note", v.note.empty() ? OrderedJson(nullptr) : OrderedJson(v.note)},
           {"warnings", detail::json_of(c.warnings)}};
+}
+
+inline OrderedJson json_of(const PaperLayer& p) {
+  OrderedJson gates = OrderedJson::array();
+  for (const PaperGate& g : p.gates) {
+    gates.push_back({{"name", g.name},
+                     {"params", g.params},
+                     {"ppl", g.ppl},
+                     {"delta_pct", g.delta_pct},
+                     {"pct_linear", g.pct_linear}});
+  }
+  return {{"all_linear_ppl", p.all_linear_ppl},
+          {"all_linear_delta_pct", p.all_linear_delta_pct},
+          {"gates", gates}};
 }
 
 inline OrderedJson json_of(const LayerResult& l) {
   OrderedJson variants = OrderedJson::array();
   for (const VariantResult& v : l.variants) variants.push_back(json_of(v));
-  return {{"layer", l.layer},          {"r2", l.r2},
-          {"condition", l.condition},  {"lambda", l.lambda},
-          {"delta", json_of(l.delta)}, {"variants", variants}};
+  OrderedJson trials = OrderedJson::array();
+  for (const LambdaTrial& t : l.lambda_trials) {
+    trials.push_back({{"rho", t.rho}, {"nll_sum", t.nll_sum}});
+  }
+  OrderedJson json{{"layer", l.layer},         {"r2", l.r2},
+                   {"condition", l.condition}, {"lambda", l.lambda},
+                   {"lambda_trials", trials},  {"delta", json_of(l.delta)},
+                   {"variants", variants}};
+  if (l.paper) json["paper"] = json_of(*l.paper);
+  return json;
 }
 
 /// sweep.json.
@@ -133,6 +156,7 @@ inline OrderedJson json_of(const SweepResult& r) {
           {"protocol", json_of(r.protocol)},
           {"model", json_of(r.model)},
           {"fit", {{"documents", r.fit_documents}, {"tokens", r.fit_tokens}}},
+          {"gate", {{"documents", r.gate_documents}, {"tokens", r.gate_tokens}}},
           {"baseline",
            {{"documents", r.baseline.documents},
             {"tokens", r.baseline.tokens},

@@ -52,24 +52,62 @@ inline TextTable perplexity_csv(const PerplexityResult& r) {
   return table;
 }
 
-/// What replacing each layer's MLP costs, by layer: the map beside the constant.
+/// One sentence above a sweep's table.
+inline std::string sweep_headline(const SweepResult& r) {
+  return r.model.name + ": perplexity " + fixed_text(r.baseline.perplexity, 2) + " on " +
+         std::to_string(r.baseline.tokens) + " tokens of " + std::to_string(r.baseline.documents) +
+         " documents that no fit has seen. What replacing one layer's MLP changes, in per cent of "
+         "perplexity:";
+}
+
+namespace detail {
+
+inline std::string percent_of(const LayerResult& layer, const std::string& variant) {
+  const VariantResult* v = variant_named(layer, variant);
+  return v == nullptr ? "–" : signed_text(v->comparison.delta_percent, 2);
+}
+
+// What the linear map's line says: worse than nothing learned, or a cost, a gain, or neither.
+inline std::string verdict(const LayerResult& layer) {
+  const VariantResult* ridge = variant_named(layer, "ridge");
+  const VariantResult* mean = variant_named(layer, "mean");
+  if (ridge == nullptr) return "–";
+  const double linear = ridge->comparison.delta_percent;
+  if (mean != nullptr && mean->comparison.delta_percent <= linear) {
+    return "a constant does as well";
+  }
+  if (!ridge->p_holm || *ridge->p_holm >= 0.05) return "no difference shown";
+  return linear > 0 ? "costs" : "gains";
+}
+
+}  // namespace detail
+
+/// What replacing each layer's MLP costs: the linear map beside a constant and nothing. The verdict
+/// is by Holm's p over the layers at 5 %.
 inline TextTable sweep_table(const SweepResult& result) {
-  TextTable table({"layer", "R²", "linear Δ%", "95% interval", "mean Δ%", "zero Δ%", "verdict"});
+  TextTable table({"layer", "R²", "linear", "95 % interval", "mean", "nothing", "verdict"});
   for (const LayerResult& layer : result.layers) {
     const VariantResult* ridge = detail::variant_named(layer, "ridge");
-    const VariantResult* mean = detail::variant_named(layer, "mean");
-    const VariantResult* zero = detail::variant_named(layer, "zero");
-    if (ridge == nullptr || mean == nullptr || zero == nullptr) continue;
-    const double linear = ridge->comparison.delta_percent;
-    const bool beats_constant = linear < mean->comparison.delta_percent;
-    const bool significant = ridge->p_holm && *ridge->p_holm < 0.05;
-    table.add({std::to_string(layer.layer), fixed_text(layer.r2, 3), signed_text(linear, 2),
-               detail::interval_text(ridge->comparison),
-               signed_text(mean->comparison.delta_percent, 2),
-               signed_text(zero->comparison.delta_percent, 2),
-               !beats_constant
-                   ? "a constant does as well"
-                   : (significant ? (linear > 0 ? "costs" : "gains") : "no difference shown")});
+    table.add({std::to_string(layer.layer), fixed_text(layer.r2, 3),
+               detail::percent_of(layer, "ridge"),
+               ridge == nullptr ? "–" : detail::interval_text(ridge->comparison),
+               detail::percent_of(layer, "mean"), detail::percent_of(layer, "zero"),
+               detail::verdict(layer)});
+  }
+  return table;
+}
+
+/// What gates save and cost, by layer, beside random routing at the same rate; empty without gates.
+inline TextTable gate_table(const SweepResult& result) {
+  TextTable table({"layer", "routed", "logistic gate", "95 % interval", "random", "token table",
+                   "oracle", "AUC"});
+  for (const LayerResult& layer : result.layers) {
+    const VariantResult* gate = detail::variant_named(layer, "gate-logistic");
+    if (gate == nullptr || !gate->fraction_linear) continue;
+    table.add({std::to_string(layer.layer), fixed_text(100 * *gate->fraction_linear, 1) + " %",
+               detail::percent_of(layer, "gate-logistic"), detail::interval_text(gate->comparison),
+               detail::percent_of(layer, "random"), detail::percent_of(layer, "token-table"),
+               detail::percent_of(layer, "oracle"), gate->auc ? fixed_text(*gate->auc, 3) : "–"});
   }
   return table;
 }
@@ -78,7 +116,7 @@ inline TextTable sweep_table(const SweepResult& result) {
 inline TextTable sweep_csv(const SweepResult& result) {
   TextTable table({"layer", "variant", "parameters", "perplexity", "nll_sum", "delta_nats",
                    "delta_percent", "ci_low_percent", "ci_high_percent", "p_value", "p_holm",
-                   "p_bh"});
+                   "p_bh", "auc", "fraction_linear", "flops_fraction_mlp", "flops_fraction_total"});
   for (const LayerResult& layer : result.layers) {
     for (const VariantResult& v : layer.variants) {
       const PairedComparison& c = v.comparison;
@@ -86,7 +124,10 @@ inline TextTable sweep_csv(const SweepResult& result) {
                  exact_text(v.perplexity), exact_text(v.nll_sum), exact_text(c.delta_nats),
                  exact_text(c.delta_percent), detail::optional_text(c.ci_low_percent),
                  detail::optional_text(c.ci_high_percent), detail::optional_text(c.p_value),
-                 detail::optional_text(v.p_holm), detail::optional_text(v.p_bh)});
+                 detail::optional_text(v.p_holm), detail::optional_text(v.p_bh),
+                 detail::optional_text(v.auc), detail::optional_text(v.fraction_linear),
+                 detail::optional_text(v.flops_fraction_mlp),
+                 detail::optional_text(v.flops_fraction_total)});
     }
   }
   return table;

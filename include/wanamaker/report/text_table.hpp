@@ -44,6 +44,9 @@ class TextTable {
 
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
 
+  /// No rows but the header.
+  bool empty() const { return rows_.size() == 1; }
+
   /// Columns padded with spaces, a rule under the header.
   std::string aligned() const {
     const std::vector<std::size_t> widths = column_widths();

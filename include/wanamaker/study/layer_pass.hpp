@@ -50,11 +50,36 @@ class LayerPass {
   const WorkCount& work() const { return work_; }
   const EvaluationSet& set() const { return set_; }
 
+  /// Calls visit(site) for every batch in order and stays at this layer; attention and MLP are run
+  /// again by whatever comes next.
+  template <class Visit>
+  void visit(Visit&& visit) {
+    for (std::size_t b = 0; b < packed_.size(); ++b) visit_batch(b, visit, [](auto&&...) {});
+  }
+
   /// Calls visit(site) for every batch in order, then moves all batches past this layer, with the
   /// model's own MLP.
   template <class Visit>
   void advance(Visit&& visit) {
-    for (std::size_t b = 0; b < packed_.size(); ++b) advance_batch(b, visit);
+    for (std::size_t b = 0; b < packed_.size(); ++b) {
+      visit_batch(b, visit, [&](const MlpSite<B>& site, matrix_view_t<B> residual) {
+        ops::add<B>(backend_, site.carry, site.mlp_output, residual);
+      });
+    }
+    ++layer_;
+  }
+
+  /// The same, but with a policy in the MLP's place from here on: what later layers see is what
+  /// they would see in the changed model.
+  template <MlpPolicy<B> Policy, class Visit>
+  void advance_with(const Policy& policy, Visit&& visit) {
+    for (std::size_t b = 0; b < packed_.size(); ++b) {
+      visit_batch(b, visit, [&](const MlpSite<B>& site, matrix_view_t<B> residual) {
+        const matrix_view_t<B> y = workspace_.matrix(residual.rows, residual.cols);
+        mlp_forward(policy, backend_, site.mlp_input, site.rows, y, workspace_);
+        ops::add<B>(backend_, site.carry, y, residual);
+      });
+    }
     ++layer_;
   }
 
@@ -87,8 +112,8 @@ class LayerPass {
   }
 
  private:
-  template <class Visit>
-  void advance_batch(std::size_t b, Visit&& visit) {
+  template <class Visit, class Leave>
+  void visit_batch(std::size_t b, Visit&& visit, Leave&& leave) {
     const typename Workspace<B>::Frame frame(workspace_);
     const PackedBatch<B>& batch = packed_[b];
     const matrix_view_t<B> residual = residuals_[b].view();
@@ -99,8 +124,10 @@ class LayerPass {
     const RowContext<B> rows = model_.row_context(layer_, batch, residual, carry);
     model_.mlp(layer_).forward(backend_, input, rows, output, workspace_);
     ++work_.prefix_blocks;
-    visit(MlpSite<B>{layer_, static_cast<Index>(b), set_.batches[b], rows, carry, input, output});
-    ops::add<B>(backend_, carry, output, residual);
+    const MlpSite<B> site{layer_, static_cast<Index>(b), set_.batches[b], rows, carry, input,
+                          output};
+    visit(site);
+    leave(site, residual);
   }
 
   B& backend_;

@@ -1,0 +1,341 @@
+// One layer of a sweep: surrogates, gates and references, measured on the report split.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "wanamaker/gate/assessment.hpp"
+#include "wanamaker/gate/cost_model.hpp"
+#include "wanamaker/gate/gated_mlp.hpp"
+#include "wanamaker/gate/preset_gate.hpp"
+#include "wanamaker/study/gate_ladder.hpp"
+#include "wanamaker/study/token_losses.hpp"
+#include "wanamaker/surrogate/low_rank.hpp"
+#include "wanamaker/surrogate/ridge.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// One split on its way through the model: its tokens, the full model's losses, the pass.
+template <class B>
+struct WalkedSplit {
+  EvaluationSet set;
+  std::vector<double> baseline;
+  std::unique_ptr<LayerPass<B>> pass;
+};
+
+/// The full model's losses on the documents, and a pass at layer 0.
+template <class B>
+std::unique_ptr<WalkedSplit<B>> walk_split(B& backend, const AnyTransformer<B>& model,
+                                           EvaluationSet set, Workspace<B>& workspace,
+                                           const Progress& progress, const std::string& stage) {
+  auto split = std::make_unique<WalkedSplit<B>>();
+  split->set = std::move(set);
+  split->baseline = run_losses(backend, model, split->set, workspace, progress, stage);
+  split->pass = std::make_unique<LayerPass<B>>(backend, model, split->set, workspace);
+  return split;
+}
+
+/// Everything that one layer's measurement needs; splits but `report` may be null.
+template <class B>
+struct SweepContext {
+  B& backend;
+  const AnyTransformer<B>& model;
+  const SweepOptions& options;
+  const ExecutorRef& executor;
+  Workspace<B>& workspace;
+  WalkedSplit<B>* gate = nullptr;
+  WalkedSplit<B>* select = nullptr;
+  WalkedSplit<B>* report = nullptr;
+};
+
+/// Measures one layer; all passes stand at it before and past it afterwards.
+template <class B>
+class LayerSweep {
+ public:
+  LayerSweep(const SweepContext<B>& context, Index layer, const CoMoments& moments)
+      : c_(context), layer_(layer), moments_(moments) {}
+
+  LayerResult run() {
+    LayerResult result{.layer = layer_};
+    fit_ = choose_ridge(result);
+    result.r2 = fit_->report().in_sample.r2;
+    result.condition = fit_->report().condition;
+    result.lambda = fit_->report().lambda;
+    ridge_ = AnyMlp<B>(fit_->to_mlp(c_.backend));
+    fit_gates();
+    measure_ridge();
+    result.delta = summarise_distribution(delta_);
+    prepare_variants();
+    measure_variants();
+    finish_variants(result);
+    return result;
+  }
+
+ private:
+  struct Variant {
+    Variant(std::string name, std::vector<double> own) : losses(std::move(own)) {
+      result.name = std::move(name);
+    }
+
+    VariantResult result{};
+    std::vector<double> losses;
+    AnyMlp<B> policy{};                  // a surrogate on all rows, or
+    const NamedGate<B>* gate = nullptr;  // a gate, or
+    std::vector<std::uint8_t> routed{};  // a routing of the scored tokens
+    std::vector<double> scores{};        // of the scored tokens, where there is a gate
+    bool is_routed() const { return gate != nullptr || !routed.empty(); }
+  };
+
+  const std::vector<double>& rhos() const { return c_.options.rhos; }
+  Index width() const { return c_.model.config().width; }
+  std::size_t scored() const { return c_.report->baseline.size(); }
+
+  // --- before the report split ---
+
+  // Of several λ the one with the lowest loss on the select split; ties go to the larger.
+  RidgeSurrogate choose_ridge(LayerResult& result) {
+    if (rhos().size() == 1)
+      return RidgeSurrogate::fit(moments_, {.lambda = rhos().front()}, c_.executor);
+    std::vector<AnyMlp<B>> policies;
+    std::vector<std::vector<double>> losses;
+    for (const double rho : rhos()) {
+      policies.emplace_back(
+          RidgeSurrogate::fit(moments_, {.lambda = rho}, c_.executor).to_mlp(c_.backend));
+      losses.emplace_back(c_.select->baseline.size());
+    }
+    c_.select->pass->visit([&](const MlpSite<B>& site) {
+      for (std::size_t i = 0; i < policies.size(); ++i) {
+        run_policy(policies[i], site, *c_.select->pass, losses[i]);
+      }
+    });
+    std::size_t best = 0;
+    for (std::size_t i = 0; i < policies.size(); ++i) {
+      result.lambda_trials.push_back({rhos()[i], sum_of(losses[i])});
+      if (result.lambda_trials[i].nll_sum <= result.lambda_trials[best].nll_sum) best = i;
+    }
+    return RidgeSurrogate::fit(moments_, {.lambda = rhos()[best]}, c_.executor);
+  }
+
+  void fit_gates() {
+    if (c_.options.ladder == Ladder::surrogates) {
+      if (c_.select != nullptr) c_.select->pass->advance();
+      return;
+    }
+    const GateData<B> data = collect_gate_data(c_.backend, *c_.gate->pass, ridge_,
+                                               c_.gate->baseline, width(), c_.workspace);
+    gates_ = fit_gate_ladder(c_.backend, data, c_.model.config().vocabulary, c_.options.ladder,
+                             c_.options.seed + static_cast<std::uint64_t>(layer_));
+    choose_thresholds(c_.backend, *c_.select->pass, gates_, c_.options.gate_fraction, c_.workspace);
+  }
+
+  // --- the report split ---
+
+  void run_policy(const AnyMlp<B>& policy, const MlpSite<B>& site, LayerPass<B>& pass,
+                  std::vector<double>& losses) {
+    const typename Workspace<B>::Frame frame(c_.workspace);
+    const matrix_view_t<B> output = c_.workspace.matrix(site.mlp_input.rows, width());
+    policy.forward(c_.backend, site.mlp_input, site.rows, output, c_.workspace);
+    pass.losses_with(site, output, losses);
+  }
+
+  // The ridge variant comes first: δ decides the references' routings.
+  void measure_ridge() {
+    ridge_losses_.resize(scored());
+    c_.report->pass->visit(
+        [&](const MlpSite<B>& site) { run_policy(ridge_, site, *c_.report->pass, ridge_losses_); });
+    check_finite_losses(ridge_losses_, "layer " + std::to_string(layer_) + ", ridge");
+    delta_.reserve(scored());
+    for (std::size_t i = 0; i < scored(); ++i) {
+      delta_.push_back(ridge_losses_[i] - c_.report->baseline[i]);
+    }
+  }
+
+  void add_policy(const std::string& name, AnyMlp<B> policy) {
+    Variant variant(name, std::vector<double>(scored()));
+    variant.result.parameters = policy.cost(1).parameters;
+    set_flops(variant.result, policy.cost(1).flops);
+    variant.policy = std::move(policy);
+    variants_.push_back(std::move(variant));
+  }
+
+  void add_surrogates() {
+    add_policy("zero", ZeroMlp<B>{});
+    std::vector<scalar_t<B>> mean;
+    for (const double m : moments_.mean_y()) mean.push_back(static_cast<scalar_t<B>>(m));
+    add_policy("mean",
+               MeanMlp<B>(matrix_from_host<scalar_t<B>>(c_.backend, mean.data(), 1, width())));
+    Variant ridge("ridge", ridge_losses_);
+    ridge.result.parameters = ridge_.cost(1).parameters;
+    set_flops(ridge.result, ridge_.cost(1).flops);
+    variants_.push_back(std::move(ridge));
+  }
+
+  void add_low_ranks() {
+    std::vector<Index> ranks = c_.options.ranks;
+    if (ranks.empty()) ranks = {std::max<Index>(1, width() / 16), std::max<Index>(1, width() / 4)};
+    if (c_.options.ladder == Ladder::quick) ranks.resize(1);
+    const ReducedRankRegression regression(moments_, *fit_, {}, c_.executor);
+    for (const Index rank : ranks) {
+      if (rank >= width()) continue;
+      add_policy("rank-" + std::to_string(rank), regression.of_rank(rank).to_mlp(c_.backend));
+    }
+  }
+
+  void add_gate(const NamedGate<B>& gate) {
+    Variant variant(gate.name, std::vector<double>(scored()));
+    variant.gate = &gate;
+    variant.result.threshold = gate.threshold;
+    variant.result.note = gate.note;
+    variant.result.parameters = gate.gate.cost(1).parameters + ridge_.cost(1).parameters;
+    variant.scores.resize(scored());
+    variants_.push_back(std::move(variant));
+  }
+
+  void add_oracle(const std::string& name, OracleRouting routing) {
+    Variant variant(name, std::vector<double>(scored()));
+    variant.routed = std::move(routing.routed);
+    variant.result.parameters = ridge_.cost(1).parameters;
+    set_routing(variant, routing.fraction, 0);
+    variants_.push_back(std::move(variant));
+  }
+
+  void prepare_variants() {
+    add_surrogates();
+    if (c_.options.ladder == Ladder::surrogates) return;
+    add_low_ranks();
+    for (const NamedGate<B>& gate : gates_) add_gate(gate);
+  }
+
+  void measure_variants() {
+    if (c_.options.ladder == Ladder::surrogates) {
+      c_.report->pass->advance([&](const MlpSite<B>& site) { measure_site(site, 0); });
+      return;
+    }
+    // Gates first; the oracle then routes as many positions as gate-logistic did.
+    c_.report->pass->visit([&](const MlpSite<B>& site) { measure_site(site, 0); });
+    double fraction = 0.5;
+    for (Variant& variant : variants_) {
+      if (variant.gate == nullptr) continue;
+      const GateThreshold at = threshold_at(variant.scores, variant.gate->threshold);
+      set_routing(variant, at.fraction, variant.gate->gate.cost(1).flops);
+      if (variant.result.name == "gate-logistic") fraction = at.fraction;
+    }
+    const std::size_t first = variants_.size();
+    add_oracle("oracle", oracle_at_fraction(delta_, fraction));
+    add_oracle("oracle-best", oracle_at_best(delta_));
+    c_.report->pass->advance([&](const MlpSite<B>& site) { measure_site(site, first); });
+  }
+
+  void measure_site(const MlpSite<B>& site, std::size_t first) {
+    const typename Workspace<B>::Frame frame(c_.workspace);
+    const matrix_view_t<B> linear = c_.workspace.matrix(site.mlp_input.rows, width());
+    ridge_.forward(c_.backend, site.mlp_input, site.rows, linear, c_.workspace);
+    for (std::size_t v = first; v < variants_.size(); ++v) {
+      Variant& variant = variants_[v];
+      if (variant.is_routed()) {
+        run_routed(variant, site, linear);
+      } else if (variant.result.name != "ridge") {
+        run_policy(variant.policy, site, *c_.report->pass, variant.losses);
+      }
+    }
+  }
+
+  // Both outputs are at hand: routing selects rows.
+  void run_routed(Variant& variant, const MlpSite<B>& site, const_matrix_view_t<B> linear) {
+    const typename Workspace<B>::Frame frame(c_.workspace);
+    const Index rows = site.mlp_input.rows;
+    const VectorView<double> scores = c_.workspace.template vector<double>(rows);
+    double threshold = 0.5;
+    if (variant.gate != nullptr) {
+      variant.gate->gate.score(c_.backend, site.mlp_input, site.rows, scores, c_.workspace);
+      threshold = variant.gate->threshold;
+      const std::vector<double> own = scored_rows_of(c_.backend, site, scores);
+      std::copy(own.begin(), own.end(), variant.scores.begin() + site.tokens.first_loss);
+    } else {
+      upload_routing(variant, site, scores);
+    }
+    const matrix_view_t<B> output = c_.workspace.matrix(rows, width());
+    ops::select_outputs<B>(c_.backend, scores, threshold, linear, site.mlp_output, output);
+    c_.report->pass->losses_with(site, output, variant.losses);
+  }
+
+  // Rows that predict nothing stay with the MLP.
+  void upload_routing(const Variant& variant, const MlpSite<B>& site, VectorView<double> scores) {
+    std::vector<double> all(static_cast<std::size_t>(scores.size), 0.0);
+    for (std::size_t i = 0; i < site.tokens.scored.rows.size(); ++i) {
+      const std::size_t loss = static_cast<std::size_t>(site.tokens.first_loss) + i;
+      all[static_cast<std::size_t>(site.tokens.scored.rows[i])] = variant.routed[loss];
+    }
+    c_.backend.copy_from_host(all.data(), scores.size, scores.data);
+  }
+
+  // --- results ---
+
+  void set_routing(Variant& variant, double fraction, double gate_flops) {
+    variant.result.fraction_linear = fraction;
+    const GatedCost cost{{.flops = gate_flops}, ridge_.cost(1), c_.model.mlp(layer_).cost(1)};
+    set_flops(variant.result, cost.flops(fraction));
+  }
+
+  // flops: of one token in this layer's MLP place.
+  void set_flops(VariantResult& result, double flops) const {
+    const EvaluationSet& set = c_.report->set;
+    const double tokens = static_cast<double>(set.tokens);
+    double dense = 0;
+    for (Index l = 0; l < c_.model.layers(); ++l) {
+      dense += tokens * c_.model.mlp(l).cost(1).flops;
+    }
+    const double changed = dense + tokens * (flops - c_.model.mlp(layer_).cost(1).flops);
+    std::vector<Index> lengths;
+    for (const EvaluationBatch& batch : set.batches) {
+      for (std::size_t s = 0; s + 1 < batch.offsets.size(); ++s) {
+        lengths.push_back(batch.offsets[s + 1] - batch.offsets[s]);
+      }
+    }
+    const ModelConfig& config = c_.model.config();
+    const ModelFlops full = model_flops(config, lengths, dense, set.scored());
+    const ModelFlops variant = model_flops(config, lengths, changed, set.scored());
+    result.flops_fraction_mlp = variant.mlp / full.mlp;
+    result.flops_fraction_total = variant.total() / full.total();
+  }
+
+  void finish_variants(LayerResult& result) {
+    std::vector<PairedSums> sums;
+    const std::vector<std::uint8_t> labels = labels_at_most(delta_, 0).labels;
+    for (Variant& variant : variants_) {
+      check_finite_losses(variant.losses,
+                          "layer " + std::to_string(layer_) + ", " + variant.result.name);
+      variant.result.nll_sum = sum_of(variant.losses);
+      variant.result.perplexity =
+          perplexity_of(variant.result.nll_sum / static_cast<double>(scored()));
+      if (variant.gate != nullptr) {
+        const auto auc = area_under_roc(variant.scores, labels);
+        if (auc) variant.result.auc = auc->auc;
+      }
+      sums.push_back(
+          sum_by_document(c_.report->baseline, variant.losses, c_.report->set.document_offsets));
+    }
+    const auto comparisons = compare_paired(sums, c_.options.intervals, c_.executor);
+    for (std::size_t v = 0; v < variants_.size(); ++v) {
+      variants_[v].result.comparison = comparisons[v];
+      result.variants.push_back(std::move(variants_[v].result));
+    }
+  }
+
+  const SweepContext<B>& c_;
+  Index layer_;
+  const CoMoments& moments_;
+  std::optional<RidgeSurrogate> fit_;
+  AnyMlp<B> ridge_{};
+  std::vector<double> ridge_losses_;
+  std::vector<double> delta_;
+  std::vector<NamedGate<B>> gates_;
+  std::vector<Variant> variants_;
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
