@@ -1,0 +1,71 @@
+// Gates are fitted on the host in double: their rows as host memory, and on whose threads.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "wanamaker/backend/backend.hpp"
+#include "wanamaker/backend/host_memory.hpp"
+#include "wanamaker/core/executor.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI::detail {
+
+/// Does the backend compute in the host's own memory?
+template <class B>
+inline constexpr bool is_host_backend = std::is_same_v<buffer_t<B, float>, HostBuffer<float>>;
+
+/// Rows of a backend's matrix on the host: the matrix itself where its memory is the host's, else a
+/// copy.
+template <Backend B>
+class HostRows {
+ public:
+  HostRows(B& backend, const_matrix_view_t<B> x) : view_(x) {
+    if constexpr (!is_host_backend<B>) {
+      copy_.resize(static_cast<std::size_t>(x.size()));
+      backend.synchronize();
+      for (Index i = 0; i < x.rows; ++i) {
+        backend.copy_to_host(x.row(i), x.cols, copy_.data() + i * x.cols);
+      }
+      view_ = {copy_.data(), x.rows, x.cols};
+    }
+  }
+  HostRows(const HostRows&) = delete;
+  HostRows& operator=(const HostRows&) = delete;
+
+  const_matrix_view_t<B> view() const { return view_; }
+
+ private:
+  std::vector<scalar_t<B>> copy_{};
+  const_matrix_view_t<B> view_;
+};
+
+/// A backend's own executor; serial for one that has none.
+template <Backend B>
+ExecutorRef executor_of(const B& backend) {
+  if constexpr (requires { ExecutorRef(backend.executor()); }) {
+    return backend.executor();
+  } else {
+    return {};
+  }
+}
+
+/// Host values in the backend's memory.
+template <class T, Backend B>
+buffer_t<B, T> upload(B& backend, const std::vector<T>& values) {
+  const Index n = static_cast<Index>(values.size());
+  buffer_t<B, T> memory = backend.template allocate<T>(n);
+  backend.copy_from_host(values.data(), n, memory.data());
+  return memory;
+}
+
+/// Values of the backend's memory on the host.
+template <class T, Backend B>
+std::vector<std::remove_const_t<T>> download(B& backend, VectorView<T> values) {
+  std::vector<std::remove_const_t<T>> copy(static_cast<std::size_t>(values.size));
+  backend.synchronize();
+  backend.copy_to_host(values.data, values.size, copy.data());
+  return copy;
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI::detail
