@@ -48,8 +48,8 @@ struct ModelConfig {
   bool scale_attention = true;          ///< scores divided by √head_width
   bool scale_by_inverse_layer = false;  ///< scores of layer ℓ divided by ℓ + 1
   Index sliding_window = 0;             ///< keys a query sees at most; 0: all
-  std::optional<TokenId> bos;
-  std::optional<TokenId> eos;
+  std::optional<TokenId> bos{};
+  std::optional<TokenId> eos{};
 };
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -1,0 +1,330 @@
+// The sweep on planted models, on the published procedure's reference, and its work and
+// determinism.
+#include "wanamaker/study/sweep.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "testing.hpp"
+#include "wanamaker/backend/blas.hpp"
+#include "wanamaker/io/model_loader.hpp"
+#include "wanamaker/report/result_json.hpp"
+#include "wanamaker/report/result_reading.hpp"
+#include "wanamaker/study/paper_sweep.hpp"
+#include "wanamaker/text/rows.hpp"
+
+namespace {
+
+using namespace wanamaker;
+using B = EigenBackend<double>;
+
+// A tiny GPT-2 whose MLPs are open: the attention is real, weights are seeded.
+class PlantedModel {
+ public:
+  static constexpr Index width = 12;
+  static constexpr Index vocabulary = 40;
+
+  explicit PlantedModel(B& backend) : backend_(backend) {}
+
+  AnyTransformer<B> make(std::vector<AnyMlp<B>> mlps) {
+    using Model = AnyTransformer<B>::Gpt2;
+    ModelConfig config{.name = "planted",
+                       .vocabulary = vocabulary,
+                       .width = width,
+                       .layers = static_cast<Index>(mlps.size()),
+                       .heads = 2,
+                       .key_heads = 2,
+                       .head_width = 6,
+                       .hidden = 24,
+                       .positions = 32,
+                       .tied_head = true};
+    Model::Parts parts{.config = config,
+                       .embedding = random(vocabulary, width, 1.0),
+                       .position_table = random(32, width, 0.1),
+                       .blocks = {},
+                       .final_norm = norm(),
+                       .head = {}};
+    for (AnyMlp<B>& mlp : mlps) {
+      parts.blocks.emplace_back(
+          norm(),
+          CausalSelfAttention<B, LearnedPositions>(
+              linear(width, 3 * width, 0.3), linear(width, width, 0.3),
+              AttentionShape{2, 2, 6, 1 / std::sqrt(6.0), 0}, LearnedPositions{}),
+          norm(), std::move(mlp));
+    }
+    return AnyTransformer<B>(Model(std::move(parts)));
+  }
+
+  matrix_t<B> random(Index rows, Index cols, double scale) {
+    std::vector<double> values(static_cast<std::size_t>(rows * cols));
+    for (double& v : values) v = scale * stream_.normal();
+    return matrix_from_host<double>(backend_, values.data(), rows, cols);
+  }
+  Linear<B> linear(Index inputs, Index outputs, double scale) {
+    return {random(inputs, outputs, scale), WeightLayout::in_out, random(1, outputs, scale)};
+  }
+  LayerNorm<B> norm() {
+    const std::vector<double> ones(width, 1.0);
+    return {matrix_from_host<double>(backend_, ones.data(), 1, width), random(1, width, 0.1), 1e-5};
+  }
+
+ private:
+  B& backend_;
+  RandomStream stream_{11};
+};
+
+TokenizedCorpus random_corpus(Index documents, Index tokens, Index vocabulary) {
+  TokenizedCorpus corpus;
+  RandomStream stream(5);
+  for (Index d = 0; d < documents; ++d) {
+    TokenizedDocument document{.name = "document " + std::to_string(d), .index = d};
+    for (Index t = 0; t < tokens; ++t) {
+      document.ids.push_back(
+          static_cast<TokenId>(stream.below(static_cast<std::uint64_t>(vocabulary))));
+    }
+    corpus.documents.push_back(std::move(document));
+  }
+  return corpus;
+}
+
+Splits some_splits(Index documents) {
+  Splits splits;
+  for (Index d = 0; d < documents; ++d) {
+    (d % 4 == 0   ? splits.fit.documents
+     : d % 4 == 1 ? splits.gate.documents
+     : d % 4 == 2 ? splits.select.documents
+                  : splits.report.documents)
+        .push_back(d);
+  }
+  return Splits::checked(splits);
+}
+
+// y = W x + b where direction·x <= 0, and something wild where it is positive.
+struct PlantedGateMlp {
+  std::vector<double> direction;
+  std::vector<double> weight;  // [d × d]
+  std::vector<double> kick;    // [d]
+
+  void forward(ConstMatrixView<double> x, MatrixView<double> y) const {
+    const Index d = x.cols;
+    for (Index i = 0; i < x.rows; ++i) {
+      double side = 0;
+      for (Index j = 0; j < d; ++j) side += direction[static_cast<std::size_t>(j)] * x(i, j);
+      for (Index k = 0; k < d; ++k) {
+        double sum = side > 0 ? kick[static_cast<std::size_t>(k)] * std::sin(40 * side) : 0.0;
+        for (Index j = 0; j < d; ++j) sum += weight[static_cast<std::size_t>(j * d + k)] * x(i, j);
+        y(i, k) = sum;
+      }
+    }
+  }
+  MlpCost cost(Index) const { return {}; }
+};
+
+const VariantResult& variant(const LayerResult& layer, const std::string& name) {
+  for (const VariantResult& v : layer.variants) {
+    if (v.name == name) return v;
+  }
+  FAIL("no variant " << name);
+  return layer.variants.front();
+}
+
+SweepOptions quick_options(Ladder ladder) {
+  SweepOptions options;
+  options.ladder = ladder;
+  options.rhos = {1e-12};
+  options.intervals.resamples = 200;
+  return options;
+}
+
+TEST_CASE("an affine MLP costs nothing to linearise, and cannot be left out") {
+  B backend;
+  PlantedModel planted(backend);
+  std::vector<AnyMlp<B>> mlps;
+  mlps.emplace_back(AffineMlp<B>(planted.linear(12, 12, 0.5)));
+  mlps.emplace_back(
+      DenseMlp<B, GeluTanh>(planted.linear(12, 24, 1.0), planted.linear(24, 12, 1.0)));
+  const AnyTransformer<B> model = planted.make(std::move(mlps));
+  const TokenizedCorpus corpus = random_corpus(80, 24, PlantedModel::vocabulary);
+  Workspace<B> workspace(backend);
+  const SweepResult result =
+      run_sweep(backend, model, corpus, some_splits(80), {.window = 24, .stride = 24}, Protocol{},
+                quick_options(Ladder::full), ExecutorRef{}, workspace);
+  REQUIRE(result.layers.size() == 2);
+  const LayerResult& affine = result.layers[0];
+  // λ = 1e-12 of the mean square leaves an error of about that size in the map, and δ of it.
+  CHECK(std::abs(variant(affine, "ridge").comparison.delta_percent) < 1e-6);
+  CHECK(affine.r2 > 1 - 1e-10);
+  // The weights are random: taking the MLP away may help as well as harm.
+  CHECK(std::abs(variant(affine, "mean").comparison.delta_percent) > 1);
+  CHECK(std::abs(variant(affine, "zero").comparison.delta_percent) > 1);
+  CHECK(std::abs(variant(result.layers[1], "ridge").comparison.delta_percent) > 1e-3);
+  for (const LayerResult& layer : result.layers) {
+    for (const char* name :
+         {"random", "first-position", "norm-rule", "token-table", "gate-logistic", "gate-cost",
+          "gate-delta", "gate-pca-2", "gate-pca-6", "gate-pca-12", "gate-bottleneck-1",
+          "gate-bottleneck-3", "gate-bottleneck-6", "oracle", "oracle-best"}) {
+      CHECK(variant(layer, name).fraction_linear.has_value());
+    }
+    // The whole result survives JSON, so that a resumed sweep equals an uninterrupted one.
+    const std::string once = json_of(layer).dump();
+    LayerResult stored = layer_result_from_json(parse_json(once, "layer"), "layer");
+    for (std::size_t v = 0; v < stored.variants.size(); ++v) {
+      stored.variants[v].p_holm = layer.variants[v].p_holm;
+      stored.variants[v].p_bh = layer.variants[v].p_bh;
+    }
+    CHECK(json_of(stored).dump() == once);
+  }
+}
+
+TEST_CASE("a gate finds the planted direction") {
+  B backend;
+  PlantedModel planted(backend);
+  RandomStream stream(3);
+  PlantedGateMlp mlp;
+  for (Index j = 0; j < 12; ++j) {
+    mlp.direction.push_back(stream.normal());
+    mlp.kick.push_back(3 * stream.normal());
+  }
+  for (Index j = 0; j < 144; ++j) mlp.weight.push_back(0.3 * stream.normal());
+  std::vector<AnyMlp<B>> mlps;
+  mlps.emplace_back(mlp);
+  const AnyTransformer<B> model = planted.make(std::move(mlps));
+  // The surrogate is the planted affine part; what a gate has to find is where it suffices. The
+  // label is whether the MLP's kick is absent, which decides δ.
+  const TokenizedCorpus corpus = random_corpus(200, 30, PlantedModel::vocabulary);
+  Workspace<B> workspace(backend);
+  std::vector<Index> documents;
+  for (Index d = 0; d < 200; ++d) documents.push_back(d);
+  const EvaluationSet set = make_evaluation_set(corpus, documents, {.window = 30, .stride = 30});
+  LayerPass<B> pass(backend, model, set, workspace);
+  const std::vector<double> baseline = run_losses(backend, model, set, workspace);
+  const AnyMlp<B> affine(AffineMlp<B>(Linear<B>(
+      matrix_from_host<double>(backend, mlp.weight.data(), 12, 12), WeightLayout::in_out)));
+  const GateData<B> data =
+      collect_gate_data(backend, pass, affine, baseline, PlantedModel::width, workspace);
+  std::vector<std::uint8_t> labels;
+  for (const double delta : data.delta) labels.push_back(std::abs(delta) < 1e-9 ? 1 : 0);
+  const LogisticGate<B> gate = fit_logistic_gate(backend, data.inputs.view(), labels).gate;
+  // Inputs come out of a LayerNorm: the direction is determined within the centred subspace.
+  double mean = 0;
+  for (const double x : mlp.direction) mean += x / 12;
+  const std::vector<double>& found = gate.linear_score().weights;
+  double found_mean = 0;
+  for (const double x : found) found_mean += x / 12;
+  double dot = 0, a = 0, b = 0;
+  for (std::size_t j = 0; j < 12; ++j) {
+    const double x = mlp.direction[j] - mean;
+    const double y = found[j] - found_mean;
+    dot += x * y;
+    a += x * x;
+    b += y * y;
+  }
+  CHECK(-dot / std::sqrt(a * b) > 0.99);
+}
+
+TEST_CASE("variants run only what follows their layer, and share one prefix") {
+  B backend;
+  PlantedModel planted(backend);
+  std::vector<AnyMlp<B>> mlps;
+  for (int l = 0; l < 4; ++l) {
+    mlps.emplace_back(
+        DenseMlp<B, GeluTanh>(planted.linear(12, 24, 1.0), planted.linear(24, 12, 0.5)));
+  }
+  const AnyTransformer<B> model = planted.make(std::move(mlps));
+  const TokenizedCorpus corpus = random_corpus(6, 20, PlantedModel::vocabulary);
+  const std::vector<Index> documents{0, 1, 2, 3, 4, 5};
+  const EvaluationSet set =
+      make_evaluation_set(corpus, documents, {.window = 20, .stride = 20}, 40);
+  Workspace<B> workspace(backend);
+  LayerPass<B> pass(backend, model, set, workspace);
+  const Index batches = static_cast<Index>(set.batches.size());
+  const std::vector<double> baseline = run_losses(backend, model, set, workspace);
+  std::vector<double> losses(baseline.size());
+  Index expected = 0;
+  for (Index layer = 0; layer < 4; ++layer) {
+    pass.advance([&](const MlpSite<B>& site) {
+      pass.losses_with(site, site.mlp_output, losses);
+      pass.losses_with(site, site.mlp_output, losses);
+    });
+    expected += 2 * batches * (4 - layer - 1);
+    CHECK(pass.work().variant_blocks == expected);
+    // The model's own MLP output gives the model's own losses, to the last bit.
+    CHECK(losses == baseline);
+  }
+  CHECK(pass.work().prefix_blocks == 4 * batches);
+  CHECK(pass.work().variants == 8 * batches);
+}
+
+TEST_CASE("results do not depend on the number of threads") {
+  const auto json_with = [](ExecutorRef executor) {
+    B backend(executor);
+    PlantedModel planted(backend);
+    std::vector<AnyMlp<B>> mlps;
+    for (int l = 0; l < 2; ++l) {
+      mlps.emplace_back(
+          DenseMlp<B, GeluTanh>(planted.linear(12, 24, 1.0), planted.linear(24, 12, 0.5)));
+    }
+    const AnyTransformer<B> model = planted.make(std::move(mlps));
+    const TokenizedCorpus corpus = random_corpus(48, 30, PlantedModel::vocabulary);
+    Workspace<B> workspace(backend);
+    return json_of(run_sweep(backend, model, corpus, some_splits(48), {.window = 30, .stride = 30},
+                             Protocol{}, quick_options(Ladder::quick), executor, workspace))
+        .dump();
+  };
+  const std::string serial = json_with(ExecutorRef{});
+  for (const Index threads : {2, 3}) {
+    ThreadPool pool(threads);
+    CHECK(json_with(pool) == serial);
+  }
+}
+
+TEST_CASE("the published procedure's reference: baseline, linear and gated perplexities") {
+  const auto shared = wanamaker_test::shared_data("reference");
+  if (!shared) return;
+  const std::filesystem::path data = shared->parent_path();
+  const std::filesystem::path folder = data / "models" / "books-gpt2";
+  const auto tokenizer = Tokenizer::from_folder(folder);
+  TokenizedCorpus rows;
+  for (const std::string& row : read_rows(data / "wikitext" / "wiki.test.raw")) {
+    TokenizedDocument document;
+    if (!is_blank(row)) document.ids = tokenizer.encode(row, "row");
+    rows.documents.push_back(std::move(document));
+  }
+  using F = BlasBackend<float>;
+  F backend;
+  const AnyTransformer<F> model = load_model(backend, folder);
+  Workspace<F> workspace(backend);
+  SweepOptions options;
+  options.layers = {3};
+  options.intervals.resamples = 200;
+  const SweepResult result =
+      run_paper_sweep(backend, model, paper_row_sets(rows, model.config().positions),
+                      PaperFigures{}, Protocol{}, options, ExecutorRef{}, workspace);
+  const Json reference = parse_json_file(data / "reference" / "scale_test_books_gpt2.json");
+  const Json exact = parse_json_file(data / "reference" / "intermediate_books_gpt2.json");
+  const Json& sums = exact["float64_one_thread"];
+  CHECK(result.baseline.tokens == sums["eval_count"].get<Index>());
+  // Float forward passes: 3e-9 of the sum is what the reference itself shows between precisions.
+  CHECK(std::abs(result.baseline.nll_sum / sums["baseline_nll_sum"].get<double>() - 1) < 1e-7);
+  const PaperLayer& paper = *result.layers.front().paper;
+  const Json& published = reference["layers"]["3"];
+  const auto close = [](double ours, double theirs) {
+    return std::abs(ours - theirs) <= std::max(0.011, 2e-4 * theirs);
+  };
+  CHECK(close(result.baseline.perplexity, reference["baseline_ppl"].get<double>()));
+  CHECK(close(paper.all_linear_ppl, published["all_linear_ppl"].get<double>()));
+  REQUIRE(paper.gates.size() == published["gates"].size());
+  for (std::size_t g = 0; g < paper.gates.size(); ++g) {
+    const Json& theirs = published["gates"][g];
+    CHECK(paper.gates[g].name == theirs["name"].get<std::string>());
+    CHECK(paper.gates[g].params == theirs["params"].get<double>());
+    CHECK(std::abs(paper.gates[g].ppl / theirs["ppl"].get<double>() - 1) < 0.003);
+    CHECK(std::abs(paper.gates[g].pct_linear - theirs["pct_linear"].get<double>()) < 2);
+  }
+  // The plain gate against the problem solved tightly.
+  CHECK(std::abs(paper.gates[0].ppl - sums["tight_gated_ppl"].get<double>()) < 0.01);
+}
+
+}  // namespace
