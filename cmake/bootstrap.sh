@@ -31,7 +31,7 @@ step() {
 # --- what has to be installed -------------------------------------------------------------------
 
 debian_libraries=(libeigen3-dev libxtensor-dev nlohmann-json3-dev libcli11-dev libpcre2-dev
-  libutf8proc-dev doctest-dev libbenchmark-dev)
+  libutf8proc-dev doctest-dev libbenchmark-dev libdnnl-dev)
 
 has_cblas() {
   pkg-config --exists openblas || pkg-config --exists blis || pkg-config --exists cblas ||
@@ -160,8 +160,7 @@ study() {
   if [ $# -gt 0 ]; then
     exec "$program" "$@"
   fi
-  "$program" perplexity --out build/study
-  "$program" sweep --out build/study
+  "$program" all --quick --out build/study
 }
 
 # clang-format 14, the version whose layout the sources have.
