@@ -75,11 +75,11 @@ name_packages() {
 Not a Debian-like system where this may install packages. What is needed, under its local names:
   dnf    gcc-c++ cmake ninja-build pkgconf eigen3-devel xtensor-devel json-devel cli11-devel
          pcre2-devel utf8proc-devel doctest-devel google-benchmark-devel openblas-devel
-         clang clang-tools-extra
+         onednn-devel clang clang-tools-extra
   brew   cmake ninja pkg-config eigen xtensor nlohmann-json cli11 pcre2 utf8proc doctest
-         google-benchmark openblas llvm clang-format
-  vcpkg  eigen3 xtensor nlohmann-json cli11 pcre2 utf8proc doctest benchmark openblas
-  conan  eigen xtensor nlohmann_json cli11 pcre2 utf8proc doctest benchmark openblas
+         google-benchmark openblas onednn llvm clang-format
+  vcpkg  eigen3 xtensor nlohmann-json cli11 pcre2 utf8proc doctest benchmark openblas onednn
+  conan  eigen xtensor nlohmann_json cli11 pcre2 utf8proc doctest benchmark openblas onednn
 Going on with what is here.
 END
 }

@@ -55,8 +55,7 @@ std::vector<Snippet> snippets_of(const std::vector<std::string>& lines) {
 }
 
 std::vector<fs::path> pages() {
-  std::vector<fs::path> found;
-  if (fs::exists(source_dir / "README.md")) found.push_back(source_dir / "README.md");
+  std::vector<fs::path> found = {source_dir / "README.md"};
   for (const auto& entry : fs::recursive_directory_iterator(source_dir / "docs")) {
     if (entry.path().extension() == ".md") found.push_back(entry.path());
   }
@@ -81,7 +80,8 @@ void add_ids(const std::string& text, char quote, std::set<std::string>& ids) {
   }
 }
 
-/// Ids in the code: any string literal of the form "area/name", comments and includes aside.
+/// Ids in the code: any string literal of the form "area/name", comments, includes and the names
+/// of file schemas ("wanamaker/1") aside.
 std::set<std::string> ids_in_code() {
   std::set<std::string> ids;
   for (const char* folder : {"include", "examples/study"}) {
@@ -89,6 +89,7 @@ std::set<std::string> ids_in_code() {
       if (!entry.is_regular_file()) continue;
       for (const std::string& line : lines_of(entry.path())) {
         if (line.find("#include") != std::string::npos) continue;
+        if (line.find("\"wanamaker/") != std::string::npos) continue;
         add_ids(line.substr(0, line.find("//")), '"', ids);
       }
     }
@@ -101,7 +102,7 @@ std::set<std::string> ids_in_catalogue() {
   std::set<std::string> ids;
   for (const std::string& line : lines_of(source_dir / "docs" / "errors.md")) {
     const std::size_t open = line.find('`');
-    if (line.empty() || line.find_first_not_of("|#*- ") != open) continue;
+    if (open == std::string::npos || line.find_first_not_of("|#*- ") != open) continue;
     add_ids(line.substr(open, line.find('`', open + 1) - open + 1), '`', ids);
   }
   return ids;
@@ -119,10 +120,6 @@ std::string missing_from(const std::set<std::string>& some, const std::set<std::
 
 TEST_CASE("README begins with the two commands and a short complete program") {
   const std::vector<std::string> lines = lines_of(source_dir / "README.md");
-  if (lines.empty()) {
-    MESSAGE("README.md is not there yet");
-    return;
-  }
   const std::vector<Snippet> snippets = snippets_of(lines);
   REQUIRE(!snippets.empty());
   CHECK(snippets.front().contains("cmake/bootstrap.sh study"));
@@ -150,10 +147,6 @@ TEST_CASE("every C++ snippet is fenced so that it is compiled") {
 }
 
 TEST_CASE("docs/errors.md lists exactly the errors that are thrown") {
-  if (!fs::exists(source_dir / "docs" / "errors.md")) {
-    MESSAGE("docs/errors.md is not there yet");
-    return;
-  }
   CHECK(ids_in_code().size() > 10);
   CHECK(missing_from(ids_in_code(), ids_in_catalogue()) == "");
   CHECK(missing_from(ids_in_catalogue(), ids_in_code()) == "");
