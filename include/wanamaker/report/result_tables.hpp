@@ -32,7 +32,8 @@ inline const VariantResult* variant_named(const LayerResult& layer, const std::s
 
 /// One line of a table of perplexities.
 inline TextTable perplexity_table(const std::vector<PerplexityResult>& results) {
-  TextTable table({"model", "documents", "tokens", "perplexity", "bits per byte", "word perplexity"});
+  TextTable table(
+      {"model", "documents", "tokens", "perplexity", "bits per byte", "word perplexity"});
   for (const PerplexityResult& r : results) {
     table.add({r.model.name, std::to_string(r.documents), std::to_string(r.tokens),
                fixed_text(r.perplexity, 2), r.bits_per_byte ? fixed_text(*r.bits_per_byte, 3) : "–",
