@@ -1,0 +1,59 @@
+// Backends, policies and gates that lack one thing each; see CMakeLists.txt.
+#include "wanamaker/backend/host_memory.hpp"
+#include "wanamaker/backend/reference.hpp"
+#include "wanamaker/gate/gate.hpp"
+#include "wanamaker/nn/mlp_policy.hpp"
+
+namespace {
+
+using namespace wanamaker;
+
+struct Mine : HostMemory {
+#if !defined(NO_GEMM)
+  template <class A, class W>
+  void gemm(Operand<A>, Operand<W>, double, double, MatrixView<double>) {}
+#endif
+  void gemm_batched(std::span<const GemmItem<double>>, double, double) {}
+#if !defined(NO_GRAM)
+  void gram(ConstMatrixView<double>, ConstMatrixView<double>, MatrixView<double>, GramPrecision) {}
+#endif
+  template <class F>
+  void for_each(Index, F) {}
+#if !defined(NO_FOR_EACH_ROW)
+  template <class F>
+  void for_each_row(Index, F) {}
+#endif
+};
+
+struct Policy {
+#if !defined(NO_FORWARD)
+  void forward(ConstMatrixView<double>, MatrixView<double>) const {}
+#endif
+#if !defined(NO_COST)
+  MlpCost cost(Index) const {
+    return {};
+  }
+#endif
+};
+
+struct MyGate {
+#if !defined(NO_SCORE)
+  template <class B>
+  void score(B&, const_matrix_view_t<B>, const RowContext<B>&, VectorView<double>,
+             Workspace<B>&) const {}
+#endif
+  MlpCost cost(Index) const {
+    return {};
+  }
+};
+
+}  // namespace
+
+#if !defined(NO_TRAITS)
+template <>
+struct wanamaker::backend_traits<Mine> : wanamaker::HostBackendTraits<double> {};
+#endif
+
+static_assert(wanamaker::check_backend<Mine>());
+static_assert(wanamaker::check_mlp_policy<Policy, wanamaker::ReferenceBackend<double>>());
+static_assert(wanamaker::check_gate<MyGate, wanamaker::ReferenceBackend<double>>());
