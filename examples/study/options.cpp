@@ -109,6 +109,7 @@ void describe_commands(CLI::App& app, Options& o) {
       app.add_subcommand("tokenize", "print the token ids of every document, one JSON line each");
   add_input_options(*tokenize, o);
   tokenize->add_option("--threads", o.threads, "threads to encode with [all processors]");
+  tokenize->add_flag("--quiet", o.quiet, "no progress");
 
   CLI::App* perplexity = app.add_subcommand("perplexity", "measure a model's perplexity on texts");
   add_input_options(*perplexity, o);
@@ -144,7 +145,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   const auto best = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
     return edit_distance(word, a) < edit_distance(word, b);
   });
-  return best == known.end() ? std::string() : *best;
+  const Index tolerated = std::max<Index>(2, static_cast<Index>(word.size()) / 3);
+  return best == known.end() || edit_distance(word, *best) > tolerated ? std::string() : *best;
 }
 
 // "unknown option --modle; did you mean --model?"
