@@ -14,19 +14,61 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Launches kernels over the caller's executor. No template, so that all host backends of a program
+/// share what is compiled for a kernel.
+class HostLauncher : public HostMemory {
+ public:
+  /// Runs on the calling thread.
+  HostLauncher() = default;
+  /// Runs on the caller's executor, which must outlive the backend.
+  explicit HostLauncher(ExecutorRef executor) : executor_(executor) {}
+
+  const ExecutorRef& executor() const { return executor_; }
+
+  template <class F>
+  void for_each(Index n, F f) {
+    constexpr Index chunk = 4096;
+    executor_.run(blocks_of(n, chunk),
+                  [&](Index c) { run_range(c * chunk, std::min(n, (c + 1) * chunk), f); });
+  }
+
+  template <class F>
+  void for_each_row(Index rows, F f) {
+    const Index chunk = 16;
+    const auto row = [&f](Index i) { f(i, SerialRowTeam{}); };
+    executor_.run(blocks_of(rows, chunk),
+                  [&](Index c) { run_range(c * chunk, std::min(rows, (c + 1) * chunk), row); });
+  }
+
+ protected:
+  // tile ← activation(tile + bias), the tile beginning at `column`.
+  template <class S, class Activation>
+  static void finish_tile(MatrixView<S> tile, ConstVectorView<S> bias, Index column,
+                          Activation activation) {
+    if (bias.empty() && std::is_same_v<Activation, Identity>) return;
+    const S* b = bias.empty() ? nullptr : bias.data + column;
+    run_range(0, tile.rows, [=](Index i) {
+      S* row = tile.row(i);
+      if (b == nullptr) {
+        for (Index j = 0; j < tile.cols; ++j) row[j] = activation(row[j]);
+      } else {
+        for (Index j = 0; j < tile.cols; ++j) row[j] = activation(row[j] + b[j]);
+      }
+    });
+  }
+
+ private:
+  ExecutorRef executor_{};
+};
+
 /// Base of EigenBackend and BlasBackend. `Gemm` has a static
 /// `multiply(Operand<S> a, Operand<S> b, S alpha, S beta, MatrixView<S> c)`, serial, for S float
 /// and double. Weights stored as W ≠ S are widened to S in panels of columns just before they are
 /// used.
 template <class S, class W, class Gemm>
-class HostBackend : public HostMemory {
+class HostBackend : public HostLauncher {
  public:
-  /// Runs on the calling thread.
-  HostBackend() = default;
-  /// Runs on the caller's executor, which must outlive the backend.
-  explicit HostBackend(ExecutorRef executor) : executor_(executor) {}
-
-  const ExecutorRef& executor() const { return executor_; }
+  using HostLauncher::HostLauncher;
 
   /// C ← α·op(A)·op(B) + β·C; C is not read where β = 0. Throws ShapeError.
   void gemm(Operand<S> a, Operand<S> b, S alpha, S beta, MatrixView<S> c) {
@@ -68,7 +110,7 @@ class HostBackend : public HostMemory {
     for (const GemmItem<S>& item : items) {
       check_gemm_shapes(item.a, item.b, item.c, "HostBackend::gemm_batched");
     }
-    executor_.run(static_cast<Index>(items.size()), [&](Index i) {
+    executor().run(static_cast<Index>(items.size()), [&](Index i) {
       const GemmItem<S>& item = items[static_cast<std::size_t>(i)];
       Gemm::multiply(item.a, item.b, alpha, beta, item.c);
     });
@@ -79,25 +121,10 @@ class HostBackend : public HostMemory {
             GramPrecision precision) {
     check_gemm_shapes(transposed(x), plain(y), c, "HostBackend::gram");
     if (precision == GramPrecision::exact) {
-      detail::add_gram<double>(executor_, x, y, 1.0, c);
+      detail::add_gram<double>(executor(), x, y, 1.0, c);
     } else {
-      detail::add_gram<S>(executor_, x, y, 1.0, c);
+      detail::add_gram<S>(executor(), x, y, 1.0, c);
     }
-  }
-
-  template <class F>
-  void for_each(Index n, F f) {
-    constexpr Index chunk = 4096;
-    executor_.run(blocks_of(n, chunk),
-                  [&](Index c) { run_range(c * chunk, std::min(n, (c + 1) * chunk), f); });
-  }
-
-  template <class F>
-  void for_each_row(Index rows, F f) {
-    const Index chunk = 16;
-    const auto row = [&f](Index i) { f(i, SerialRowTeam{}); };
-    executor_.run(blocks_of(rows, chunk),
-                  [&](Index c) { run_range(c * chunk, std::min(rows, (c + 1) * chunk), row); });
   }
 
  protected:
@@ -114,7 +141,7 @@ class HostBackend : public HostMemory {
     const Index height = small ? tile_rows / 2 : tile_rows;
     const Index width = small ? tile_cols / 2 : tile_cols;
     const Index down = blocks_of(c.rows, height);
-    executor_.run(down * blocks_of(c.cols, width), [&](Index t) {
+    executor().run(down * blocks_of(c.cols, width), [&](Index t) {
       const Index i = (t % down) * height;
       const Index j = (t / down) * width;
       const MatrixView<S> tile = c.middle_rows(i, std::min(height, c.rows - i))
@@ -137,21 +164,6 @@ class HostBackend : public HostMemory {
         b.is_transposed};
   }
 
-  template <class Activation>
-  static void finish_tile(MatrixView<S> tile, ConstVectorView<S> bias, Index column,
-                          Activation activation) {
-    if (bias.empty() && std::is_same_v<Activation, Identity>) return;
-    const S* b = bias.empty() ? nullptr : bias.data + column;
-    run_range(0, tile.rows, [=](Index i) {
-      S* row = tile.row(i);
-      if (b == nullptr) {
-        for (Index j = 0; j < tile.cols; ++j) row[j] = activation(row[j]);
-      } else {
-        for (Index j = 0; j < tile.cols; ++j) row[j] = activation(row[j] + b[j]);
-      }
-    });
-  }
-
   // Widens `panel_cols` columns of op(B) at a time into a buffer that stays for the next call.
   template <class V, class F>
   void for_each_widened_panel(Operand<V> b, F&& f) {
@@ -168,7 +180,6 @@ class HostBackend : public HostMemory {
     }
   }
 
-  ExecutorRef executor_{};
   HostBuffer<S> widened_{};
 };
 
