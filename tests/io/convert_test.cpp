@@ -115,6 +115,15 @@ TEST_CASE_TEMPLATE("integers of every type keep their value", From, std::int64_t
   }
 }
 
+TEST_CASE("booleans are 0 and 1, and nothing else") {
+  const std::vector<std::uint8_t> source{1, 0, 1, 2};
+  const std::byte* const bytes = std::as_bytes(std::span(source)).data();
+  std::vector<std::int64_t> values(4);
+  CHECK(!convert_integers(DType::boolean, bytes, 3, values.data()));
+  CHECK(values == std::vector<std::int64_t>{1, 0, 1, 0});
+  CHECK(convert_integers(DType::boolean, bytes, 4, values.data()) == 3);
+}
+
 TEST_CASE_TEMPLATE("the first value that is not finite is found wherever it is", T, double, float,
                    half, bfloat16) {
   using Bits = detail::BitsOf<T>;

@@ -427,8 +427,10 @@ TEST_CASE("asking for what a file does not have") {
   const TemporaryFolder folder;
   const std::vector<float> values{1, 2};
   const std::vector<std::uint64_t> ids{std::uint64_t{1} << 63};
+  const std::byte three{3};
   write_safetensors(folder / "f", {tensor_to_write<float>("w", values, {2}),
-                                   tensor_to_write<std::uint64_t>("ids", ids, {1})});
+                                   tensor_to_write<std::uint64_t>("ids", ids, {1}),
+                                   {"flag", DType::boolean, {}, {&three, 1}}});
   const SafetensorsFile file = SafetensorsFile::open(folder / "f");
   float out[2];
   CHECK(file.contains("w"));
@@ -440,6 +442,7 @@ TEST_CASE("asking for what a file does not have") {
   CHECK(error_id([&] { file.read<float>("ids"); }) == "tensor/dtype");
   CHECK(error_id([&] { file.read_integers("w"); }) == "tensor/dtype");
   CHECK(error_id([&] { file.read_integers("ids"); }) == "tensor/value");
+  CHECK(error_id([&] { file.read_integers("flag"); }) == "tensor/value");
   file.read_into("w", out, 2);
   CHECK(out[1] == 2.0f);
 }

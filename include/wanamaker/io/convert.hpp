@@ -139,18 +139,21 @@ void convert_floats(DType dtype, const std::byte* from, std::size_t count, T* to
   });
 }
 
-/// Converts `count` elements of an integer type (booleans are 0 and 1), at any alignment. Requires
-/// !is_floating(dtype). Returns the position of the first unsigned value beyond int64, if any.
+/// Converts `count` elements of an integer type or of booleans (0 and 1), at any alignment.
+/// Requires !is_floating(dtype). Returns the position of the first value that is beyond int64, or
+/// that is no boolean where booleans are, if any.
 inline std::optional<std::size_t> convert_integers(DType dtype, const std::byte* from,
                                                    std::size_t count, std::int64_t* to) {
   detail::visit_dtype(dtype, [&](auto type) {
     using From = typename decltype(type)::type;
     if constexpr (std::integral<From>) detail::convert<From>(from, count, to);
   });
-  if (dtype != DType::uint64) return std::nullopt;
-  const std::int64_t* const wrapped = std::find_if(to, to + count, [](auto x) { return x < 0; });
-  if (wrapped == to + count) return std::nullopt;
-  return static_cast<std::size_t>(wrapped - to);
+  const auto is_wrong = [dtype](std::int64_t x) {
+    return (dtype == DType::uint64 && x < 0) || (dtype == DType::boolean && x > 1);
+  };
+  const std::int64_t* const wrong = std::find_if(to, to + count, is_wrong);
+  if (wrong == to + count) return std::nullopt;
+  return static_cast<std::size_t>(wrong - to);
 }
 
 /// Position of the first NaN or infinity.

@@ -56,14 +56,17 @@ class MappedValues {
   }
 
   /// Integer elements; booleans are 0 and 1. Throws FormatError for a floating type, DataError for
-  /// a value beyond int64.
+  /// a value beyond int64 and for a boolean that is neither 0 nor 1.
   std::vector<std::int64_t> read_integers() const {
     if (is_floating(dtype_)) fail_type("an integer type");
     std::vector<std::int64_t> values(count_);
     for (std::size_t first = 0; first < count_; first += piece_elements) {
       const std::size_t n = std::min(piece_elements, count_ - first);
       const auto at = convert_integers(dtype_, piece(first, n).data(), n, values.data() + first);
-      if (at) fail_value(first + *at, "an integer below 2^63", "one beyond");
+      if (at) {
+        fail_value(first + *at, dtype_ == DType::boolean ? "0 or 1" : "an integer below 2^63",
+                   "another");
+      }
       release(first, n);
     }
     return values;
