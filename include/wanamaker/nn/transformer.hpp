@@ -64,7 +64,8 @@ class Transformer {
   /// residual ← embedding[token] + position_table[position]; residual [T × d]. Throws DataError for
   /// ids outside the vocabulary, ProtocolError for sequences longer than the model's positions.
   void embed(B& backend, const PackedBatch<B>& batch, matrix_view_t<B> residual) const {
-    check_batch(batch);
+    check_length(batch);
+    check_ids(batch.host_tokens());
     ops::gather_rows(backend, parts_.embedding.view(), batch.tokens(), residual);
     if (parts_.position_table.empty()) return;
     ops::gather_add_rows(backend, parts_.position_table.view(), batch.positions(), residual);
@@ -78,10 +79,15 @@ class Transformer {
     forward_from(backend, 0, batch, residual, workspace, observer);
   }
 
-  /// Blocks layer … L − 1 in place on a stream that enters block `layer`.
+  /// Blocks layer … L − 1 in place on a stream [T × d] that enters block `layer`. Throws ShapeError
+  /// where the stream does not belong to the batch or there is no such layer, ProtocolError for
+  /// sequences that are too long.
   template <class Observer = NoObserver>
   void forward_from(B& backend, Index layer, const PackedBatch<B>& batch, matrix_view_t<B> residual,
                     Workspace<B>& workspace, Observer&& observer = {}) const {
+    check_shape(residual, batch.rows(), config().width, "Transformer: residual stream");
+    check_length(batch);
+    if (layer < 0 || layer > layers()) throw_no_layer(layer);
     for (Index l = layer; l < layers(); ++l) {
       detail::notify_residual(observer, l, const_matrix_view_t<B>(residual));
       block(l).forward(backend, l, batch, residual, workspace, observer);
@@ -99,9 +105,11 @@ class Transformer {
   }
 
   /// Negative log-likelihoods in nats of the scored positions, from the final stream [T × d].
-  /// Logits exist for 128 rows at a time.
+  /// Logits exist for 128 rows at a time. Throws ShapeError for rows that the stream has not,
+  /// DataError for targets outside the vocabulary.
   std::vector<double> token_losses(B& backend, const_matrix_view_t<B> residual,
                                    const ScoredPositions& scored, Workspace<B>& workspace) const {
+    check_scored(scored, residual.rows);
     const Index n = static_cast<Index>(scored.rows.size());
     std::vector<double> losses(scored.rows.size());
     for (Index first = 0; first < n; first += loss_block_rows) {
@@ -160,11 +168,40 @@ class Transformer {
     backend.copy_to_host(nll.data, n, losses);
   }
 
-  void check_batch(const PackedBatch<B>& batch) const {
+  void check_length(const PackedBatch<B>& batch) const {
     if (batch.longest() > config().positions) throw_too_long(batch.longest());
-    for (const TokenId id : batch.host_tokens()) {
+  }
+
+  void check_ids(std::span<const TokenId> ids) const {
+    for (const TokenId id : ids) {
       if (id < 0 || id >= config().vocabulary) throw_outside(id);
     }
+  }
+
+  void check_scored(const ScoredPositions& scored, Index rows) const {
+    const bool inside = std::all_of(scored.rows.begin(), scored.rows.end(),
+                                    [rows](TokenId row) { return row >= 0 && row < rows; });
+    if (!inside || scored.rows.size() != scored.targets.size()) throw_not_scorable(scored, rows);
+    check_ids(scored.targets);
+  }
+
+  [[noreturn]] void throw_no_layer(Index layer) const {
+    throw ShapeError({.id = "shape/layer",
+                      .where = "Transformer::forward_from",
+                      .what = "the model has no such layer",
+                      .expected = "0 to " + std::to_string(layers()),
+                      .found = std::to_string(layer),
+                      .mend = "count layers from 0"});
+  }
+
+  [[noreturn]] void throw_not_scorable(const ScoredPositions& scored, Index rows) const {
+    throw ShapeError({.id = "shape/scored-rows",
+                      .where = "Transformer::token_losses",
+                      .what = "scored positions do not belong to the residual stream",
+                      .expected = "a target for each row, and rows below " + std::to_string(rows),
+                      .found = std::to_string(scored.rows.size()) + " rows and " +
+                               std::to_string(scored.targets.size()) + " targets",
+                      .mend = "make them from the same batch, as all_next_tokens does"});
   }
 
   [[noreturn]] void throw_too_long(Index length) const {
