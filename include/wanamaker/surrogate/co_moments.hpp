@@ -2,6 +2,7 @@
 // from. Memory is d² and does not grow with tokens; blocks merge pairwise. docs/surrogates.md.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -12,6 +13,7 @@
 
 #include "wanamaker/backend/generic.hpp"
 #include "wanamaker/backend/host_memory.hpp"
+#include "wanamaker/backend/instruction_set.hpp"
 #include "wanamaker/surrogate/co_moment_kernels.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
