@@ -201,48 +201,53 @@ inline void check_units(Index units) {
                        .mend = "the study uses 1, 3 and 6"});
 }
 
+/// From the logistic fit by quasi-Newton steps.
+template <Backend B>
+MinimiserResult train_bottleneck(B& backend, const LogisticProblem<B>& problem,
+                                 const LogisticFit& fit, const BottleneckLayout& layout,
+                                 const BottleneckOptions& options) {
+  const HostRows<B> host(backend, problem.x);
+  const StandardisedRows<scalar_t<B>> rows(host.view(), fit.scaling, executor_of(backend));
+  std::vector<double> linear = fit.coefficients;
+  linear.push_back(fit.intercept);
+  const std::vector<double> logits = rows.scores(linear);
+  const CurvatureInverse curvature =
+      curvature_at(backend, problem, rows, logits, {.C = options.C}, 0);
+  const double total = problem.total_weight();
+  const BottleneckObjective<scalar_t<B>> objective{&rows, problem.term(), 1 / options.C, layout};
+  return minimise(
+      objective, bottleneck_start(fit, layout, standard_deviation_of(logits), options.seed),
+      BottleneckPreconditioner{&curvature, layout, total},
+      {.tolerance = options.tolerance * total, .max_iterations = options.max_iterations});
+}
+
 }  // namespace detail
 
-/// g(x) = logistic(Σ_k out_k·max(0, x̃·hidden_k + shift_k) + bias) minimising Σ_i w_i·log(1 +
-/// e^∓z_i)
-/// + (|hidden|² + |out|²)/(2C), from the logistic fit; a local minimum, never worse than its start.
-/// Deterministic for a seed. Throws as fit_logistic_regression, ProtocolError
-/// ("gate/bottleneck-units").
+/// g(x) = logistic(Σ_k out_k·max(0, x̃·hidden_k + shift_k) + bias). Minimises Σ_i w_i·log(1 +
+/// e^∓z_i) plus (|hidden|² + |out|²)/(2C), starting from the logistic fit: a local minimum.
+/// Deterministic for a seed; labels of one class give a constant gate that says so. Throws as
+/// fit_logistic_regression, and ProtocolError ("gate/bottleneck-units").
 template <Backend B>
 FittedGate<BottleneckGate<B>> fit_bottleneck_gate(B& backend, const_matrix_view_t<B> x,
                                                   std::span<const std::uint8_t> labels,
                                                   std::span<const double> weights = {},
                                                   const BottleneckOptions& options = {}) {
   detail::check_units(options.units);
-  const LogisticOptions linear{.C = options.C, .tolerance = 1e-6};
-  const LogisticFit fit = fit_logistic_regression(backend, x, labels, weights, linear);
+  const LogisticFit fit =
+      fit_logistic_regression(backend, x, labels, weights, {.C = options.C, .tolerance = 1e-6});
   const detail::BottleneckLayout layout{options.units, x.cols};
-  const detail::HostRows<B> host(backend, x);
-  const StandardisedRows<scalar_t<B>> rows(host.view(), fit.scaling, detail::executor_of(backend));
-  std::vector<double> point = fit.coefficients;
-  point.push_back(fit.intercept);
-  const std::vector<double> logits = rows.scores(point);
-  point =
-      detail::bottleneck_start(fit, layout, detail::standard_deviation_of(logits), options.seed);
-  FittedGate<BottleneckGate<B>> fitted{
-      BottleneckGate<B>(backend, detail::unstandardise_bottleneck(point, layout, fit.scaling)),
-      fit.report, fit.scaling.constant_features};
-  if (fit.report.status == FitStatus::one_class) return fitted;
-
   const detail::LogisticProblem<B> problem{x, labels, weights};
-  const detail::CurvatureInverse curvature =
-      detail::curvature_at(backend, problem, rows, logits, linear, 0);
-  const double total = problem.total_weight();
-  const detail::BottleneckObjective<scalar_t<B>> objective{
-      &rows, {labels.data(), weights.empty() ? nullptr : weights.data()}, 1 / options.C, layout};
-  const MinimiserResult run = minimise(
-      objective, std::move(point), detail::BottleneckPreconditioner{&curvature, layout, total},
-      {.tolerance = options.tolerance * total, .max_iterations = options.max_iterations});
-  fitted.gate =
-      BottleneckGate<B>(backend, detail::unstandardise_bottleneck(run.point, layout, fit.scaling));
-  fitted.report = {.positives = fit.report.positives};
-  detail::add_run(run, total, fitted.report);
-  return fitted;
+  std::vector<double> point(layout.size(), 0.0);
+  point.back() = fit.intercept;
+  FitReport report = fit.report;
+  if (report.status != FitStatus::one_class) {
+    MinimiserResult run = detail::train_bottleneck(backend, problem, fit, layout, options);
+    report = {.positives = fit.report.positives};
+    detail::add_run(run, problem.total_weight(), report);
+    point = std::move(run.point);
+  }
+  return {BottleneckGate<B>(backend, detail::unstandardise_bottleneck(point, layout, fit.scaling)),
+          report, fit.scaling.constant_features};
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

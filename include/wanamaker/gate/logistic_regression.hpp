@@ -105,8 +105,9 @@ class CurvatureInverse {
   explicit CurvatureInverse(double diagonal) : diagonal_(diagonal) {}
 
   /// gram: XᵀDX with its intercept column last. Rounding may leave a matrix that is not positive
-  /// definite: the diagonal is raised until it is.
+  /// definite: the diagonal is raised until it is. One that overflowed is not used.
   CurvatureInverse(EigenRowMajor<double> gram, double penalty) : diagonal_(1) {
+    if (!gram.allFinite()) return;
     const double floor = 1e-12 * gram.trace() / static_cast<double>(gram.rows());
     gram.diagonal().array() += penalty;
     gram(gram.rows() - 1, gram.cols() - 1) += floor + 1e-300 - penalty;
@@ -169,6 +170,7 @@ struct LogisticProblem {
   std::span<const std::uint8_t> labels;
   std::span<const double> weights;  // empty: 1
 
+  LogisticTerm term() const { return {labels.data(), weights.empty() ? nullptr : weights.data()}; }
   double total_weight() const { return total_of(weights, x.rows); }
   double weight(std::size_t i) const { return weights.empty() ? 1.0 : weights[i]; }
   double positive_weight() const {
@@ -233,34 +235,29 @@ inline void add_run(const MinimiserResult& run, double total, FitReport& report)
 template <Backend B, class T>
 LogisticFit minimise_logistic(B& backend, const LogisticProblem<B>& problem,
                               const StandardisedRows<T>& rows, const LogisticOptions& options) {
-  constexpr Index steps_between_renewals = 40;
+  const Index longest_run =
+      rows.width() > options.largest_curvature ? options.max_iterations : Index{40};
   const double total = problem.total_weight();
-  const double positive = problem.positive_weight();
-  const LogisticObjective<T> objective{
-      &rows,
-      {problem.labels.data(), problem.weights.empty() ? nullptr : problem.weights.data()},
-      1 / options.C};
+  const LogisticObjective<T> objective{&rows, problem.term(), 1 / options.C};
   std::vector<double> point(static_cast<std::size_t>(rows.width() + 1));
-  point.back() = std::log(positive / (total - positive));
-  LogisticFit fit{.scaling = rows.scaling()};
-  fit.report.positives = problem.positives() / static_cast<double>(rows.rows());
+  point.back() = std::log(problem.positive_weight() / (total - problem.positive_weight()));
+  std::vector<double> logits(problem.labels.size(), point.back());
+  FitReport report{.positives = problem.positives() / static_cast<double>(rows.rows())};
   for (Index round = 0;; ++round) {
-    const std::vector<double> logits =
-        round == 0 ? std::vector<double>(problem.labels.size(), point.back()) : rows.scores(point);
     const CurvatureInverse inverse =
         curvature_at(backend, problem, rows, logits, options, std::min<Index>(round, 20));
-    const Index left = options.max_iterations - fit.report.iterations;
-    MinimiserResult run = minimise(objective, point, inverse,
-                                   {.tolerance = options.tolerance * total,
-                                    .max_iterations = std::min(left, steps_between_renewals)});
-    add_run(run, total, fit.report);
+    MinimiserResult run = minimise(
+        objective, std::move(point), inverse,
+        {.tolerance = options.tolerance * total,
+         .max_iterations = std::min(options.max_iterations - report.iterations, longest_run)});
+    add_run(run, total, report);
     point = std::move(run.point);
-    if (run.converged || run.stalled || fit.report.iterations >= options.max_iterations) break;
+    if (run.converged || run.stalled || report.iterations >= options.max_iterations) break;
+    logits = rows.scores(point);
   }
-  fit.intercept = point.back();
+  const double intercept = point.back();
   point.pop_back();
-  fit.coefficients = std::move(point);
-  return fit;
+  return {std::move(point), intercept, rows.scaling(), report};
 }
 
 }  // namespace detail

@@ -42,49 +42,52 @@ inline EigenRowMajor<double> correlation_matrix(const CoMoments& moments,
   return correlation;
 }
 
-/// Projections [n × k] of the standardised rows, one pass for each component.
-template <class T>
-std::vector<double> projections(const StandardisedRows<T>& rows,
-                                const PrincipalComponents& principal) {
-  const Index count = principal.components.rows();
-  std::vector<double> result(static_cast<std::size_t>(rows.rows() * count));
-  for (Index k = 0; k < count; ++k) {
-    const double* direction = principal.components.row(k).data();
-    std::vector<double> point(direction, direction + rows.width());
+/// Standardised rows on their first principal components.
+struct ProjectedRows {
+  FeatureScaling scaling;
+  PrincipalComponents principal;
+  std::vector<double> values;  // [n × k]
+};
+
+/// One pass over x for each component.
+template <Backend B>
+ProjectedRows project_rows(B& backend, const_matrix_view_t<B> x, const CoMoments& moments,
+                           Index components) {
+  ProjectedRows result{feature_scaling_of(moments), {}, {}};
+  const EigenRowMajor<double> correlation = correlation_matrix(moments, result.scaling);
+  result.principal = principal_components({correlation.data(), x.cols, x.cols}, components);
+  const HostRows<B> host(backend, x);
+  const StandardisedRows<scalar_t<B>> rows(host.view(), result.scaling, executor_of(backend));
+  result.values.resize(static_cast<std::size_t>(x.rows * components));
+  for (Index k = 0; k < components; ++k) {
+    const double* direction = result.principal.components.row(k).data();
+    std::vector<double> point(direction, direction + x.cols);
     point.push_back(0);
     const std::vector<double> scores = rows.scores(point);
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      result[i * static_cast<std::size_t>(count) + static_cast<std::size_t>(k)] = scores[i];
+    for (Index i = 0; i < x.rows; ++i) {
+      result.values[static_cast<std::size_t>(i * components + k)] =
+          scores[static_cast<std::size_t>(i)];
     }
   }
   return result;
 }
 
-/// The logistic fit on the first k columns of the projections, as coefficients of x̃.
-inline LogisticFit fit_on_components(ConstMatrixView<double> projected,
-                                     const PrincipalComponents& principal,
-                                     std::span<const std::uint8_t> labels,
-                                     std::span<const double> weights, LogisticOptions options,
-                                     const ExecutorRef& executor) {
-  EigenBackend<double> host(executor);
-  options.standardise = false;
-  LogisticFit fit = fit_logistic_regression(host, projected, labels, weights, options);
-  std::vector<double> coefficients(static_cast<std::size_t>(principal.components.cols()), 0.0);
-  for (Index k = 0; k < projected.cols; ++k) {
-    const double* direction = principal.components.row(k).data();
-    add_scaled(fit.coefficients[static_cast<std::size_t>(k)], {direction, coefficients.size()},
-               coefficients);
+/// What a fit on the first components means for the raw features.
+inline LinearScore fold_components(const LogisticFit& fit, const ProjectedRows& projected) {
+  std::vector<double> coefficients(projected.scaling.mean.size(), 0.0);
+  for (std::size_t k = 0; k < fit.coefficients.size(); ++k) {
+    const double* direction = projected.principal.components.row(static_cast<Index>(k)).data();
+    add_scaled(fit.coefficients[k], {direction, coefficients.size()}, coefficients);
   }
-  fit.coefficients = std::move(coefficients);
-  return fit;
+  return unstandardise(coefficients, fit.intercept, projected.scaling);
 }
 
 }  // namespace detail
 
-/// One gate for each number of components in `counts`, from one eigendecomposition and one set of
-/// projections: inputs are standardised, projected on the first k principal components, and these
-/// projections, not standardised again, go into a logistic regression, as in the published
-/// procedure. `moments` are those of x. Throws as fit_logistic_regression, ShapeError
+/// One gate for each number of components in `counts` (at most d each), from one eigendecomposition
+/// and one set of projections: inputs are standardised, projected on the first k principal
+/// components, and these projections, not standardised again, go into a logistic regression, as in
+/// the published procedure. `moments` are those of x. Throws as fit_logistic_regression, ShapeError
 /// ("stats/components").
 template <Backend B>
 std::vector<FittedPcaGate<B>> fit_pca_gates(B& backend, const_matrix_view_t<B> x,
@@ -92,30 +95,21 @@ std::vector<FittedPcaGate<B>> fit_pca_gates(B& backend, const_matrix_view_t<B> x
                                             std::span<const std::uint8_t> labels,
                                             std::span<const Index> counts,
                                             std::span<const double> weights = {},
-                                            const LogisticOptions& options = {}) {
+                                            LogisticOptions options = {}) {
+  options.standardise = false;
   Index most = 0;
   for (const Index count : counts) most = std::max(most, std::min(count, x.cols));
-  const detail::HostRows<B> host(backend, x);
-  const ExecutorRef executor = detail::executor_of(backend);
-  const FeatureScaling scaling = feature_scaling_of(moments);
-  const EigenRowMajor<double> correlation = detail::correlation_matrix(moments, scaling);
-  const PrincipalComponents principal =
-      principal_components({correlation.data(), x.cols, x.cols}, most);
-  const StandardisedRows<scalar_t<B>> rows(host.view(), scaling, executor);
-  const std::vector<double> projected = detail::projections(rows, principal);
-  const ConstMatrixView<double> all(projected.data(), x.rows, most);
+  const detail::ProjectedRows projected = detail::project_rows(backend, x, moments, most);
+  const ConstMatrixView<double> all(projected.values.data(), x.rows, most);
+  EigenBackend<double> host(detail::executor_of(backend));
   std::vector<FittedPcaGate<B>> gates;
   for (const Index count : counts) {
     const Index k = std::min(count, x.cols);
-    const LogisticFit fit = detail::fit_on_components(all.middle_cols(0, k), principal, labels,
-                                                      weights, options, executor);
-    double explained = 0;
-    for (std::size_t c = 0; c < static_cast<std::size_t>(k); ++c) {
-      explained += principal.explained(c);
-    }
-    gates.push_back(
-        {LogisticGate<B>(backend, unstandardise(fit.coefficients, fit.intercept, scaling)),
-         fit.report, k, explained, static_cast<double>(k * x.cols + 2 * k + 1)});
+    const LogisticFit fit =
+        fit_logistic_regression(host, all.middle_cols(0, k), labels, weights, options);
+    gates.push_back({LogisticGate<B>(backend, detail::fold_components(fit, projected)), fit.report,
+                     k, projected.principal.explained_by_first(k),
+                     static_cast<double>(k * x.cols + 2 * k + 1)});
   }
   return gates;
 }

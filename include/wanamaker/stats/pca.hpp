@@ -17,9 +17,11 @@ struct PrincipalComponents {
   std::vector<double> variances{};     ///< [k]
   double total_variance = 0;           ///< of all d directions
 
-  /// Share of the total variance along component `k`; 0 where there is none at all.
-  double explained(std::size_t k) const {
-    return total_variance > 0 ? variances[k] / total_variance : 0.0;
+  /// Share of the total variance along the first `count` components; 0 where there is none at all.
+  double explained_by_first(Index count) const {
+    double sum = 0;
+    for (Index k = 0; k < count; ++k) sum += variances[static_cast<std::size_t>(k)];
+    return total_variance > 0 ? sum / total_variance : 0.0;
   }
 };
 
