@@ -1,6 +1,8 @@
 // The search for added tokens against trying every place and every token.
 #include "wanamaker/text/added_tokens.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,8 @@
 // Merging against a literal reading of the definition: find the best pair, merge, begin again.
 #include "wanamaker/text/byte_pair_encoding.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>

@@ -1,7 +1,10 @@
 // Corpora: each format, what tells them apart, rows, and refusals with their places.
 #include "wanamaker/text/corpus.hpp"
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "text_testing.hpp"
@@ -279,4 +282,24 @@ TEST_CASE("several files are numbered through, and the hash is of contents and t
   CHECK(ab != hash({{.content = "b"}, {.content = "a"}}));
   CHECK(hash({{.content = Ids{1}}}) != hash({{.content = Ids{2}}}));
   CHECK(hash({{.content = Ids{}}}) != hash({{.content = ""}}));
+}
+
+TEST_CASE("corpora of random bytes give documents or an error, nothing else") {
+  const TemporaryFolder folder;
+  RandomStream random(51);
+  const std::string pieces[] = {"{",  "}",         "\"text\"", ":",     "\"",      "a",
+                                "\n", " = T = \n", "\xff",     "[1,2]", "\"ids\"", "\\u",
+                                "\1", " \n",       "\xc3\xa9", "="};
+  for (int trial = 0; trial < 300; ++trial) {
+    std::string bytes;
+    for (std::uint64_t i = random.below(30); i-- > 0;) bytes += pieces[random.below(16)];
+    for (const char* name : {"a.txt", "a.jsonl", "a.npy", "a.bin"}) {
+      write_bytes(folder / name, bytes);
+      try {
+        const Corpus corpus = read_corpus(folder / name);
+        CHECK(!corpus.documents.empty());
+      } catch (const Error&) {
+      }
+    }
+  }
 }

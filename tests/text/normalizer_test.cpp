@@ -1,10 +1,13 @@
 // NFC: by hand, against utf8proc's own way, and the exactness of the short cut.
 #include "wanamaker/text/normalizer.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "text_testing.hpp"
 

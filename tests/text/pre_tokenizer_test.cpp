@@ -1,8 +1,10 @@
 // The split into words: by hand, and the hand-written scanner against the pattern.
 #include "wanamaker/text/pre_tokenizer.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text_testing.hpp"

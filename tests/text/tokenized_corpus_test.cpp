@@ -1,7 +1,9 @@
 // From corpora to ids: identity, counts, hashes, and independence of threads.
 #include "wanamaker/text/tokenized_corpus.hpp"
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "text_testing.hpp"

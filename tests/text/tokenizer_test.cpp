@@ -1,6 +1,8 @@
 // Tokenizers from files: the golden cases, both forms of files, decoding, hashes, and refusals.
 #include "wanamaker/text/tokenizer.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -208,6 +210,7 @@ TEST_CASE("tokenizer_config.json names the ends of a text") {
   CHECK(other.eos_id() == 'a');
   CHECK(other.adds_bos());
   CHECK(config(R"({"bos_token": null})").bos_id() == 260);
+  CHECK(!config(R"({"bos_token": null, "eos_token": "a"})").bos_id());
   CHECK(error_id([&] { config(R"({"eos_token": "[EOS]"})"); }) == "tokenizer/absent-special-token");
   CHECK(error_id([&] { config(R"({"add_prefix_space": true})"); }) == "tokenizer/contradiction");
   CHECK(error_id([&] { config(R"({"add_bos_token": "yes"})"); }) == "tokenizer/wrong-type");
@@ -346,4 +349,28 @@ TEST_CASE("broken JSON and broken text files") {
   CHECK(merges("a b c\n") == "tokenizer/merge-form");
   CHECK(merges("q q") == "tokenizer/merge-of-absent-token");
   CHECK(merges("a\xff b\n") == "text/invalid-utf8");
+}
+
+TEST_CASE("files with random faults give a tokenizer or an error, nothing else") {
+  const std::string good = TinyTokenizer().tokenizer_json().dump();
+  RandomStream random(35);
+  int refused = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    std::string text = good;
+    for (std::uint64_t faults = 1 + random.below(3); faults-- > 0;) {
+      const std::size_t at = random.below(text.size());
+      const std::uint64_t kind = random.below(3);
+      if (kind == 0) text[at] = static_cast<char>(random.below(256));
+      if (kind == 1) text[at] = "0123456789\"[]{},:-"[random.below(18)];
+      if (kind == 2) text.erase(at, 1 + random.below(40));
+    }
+    try {
+      const Tokenizer tokenizer(read_tokenizer_json(text, "tokenizer.json"));
+      tokenizer.decode(tokenizer.encode(""));
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 100);
+  CHECK(refused < 400);
 }

@@ -1,6 +1,7 @@
 // UTF-8 decoding, character classes, GPT-2's spelling of bytes.
 #include "wanamaker/text/unicode.hpp"
 
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>

@@ -275,7 +275,7 @@ class BytePairEncoding {
   /// of `tokens`.
   BytePairEncoding(std::span<const std::string_view> tokens, std::span<const Merge> merges,
                    bool ignore_merges)
-      : byte_ids_(no_bytes()), merges_(merges), words_(tokens.size()) {
+      : byte_ids_(no_bytes()), merges_(merges), words_(count_short(tokens)) {
     for (std::size_t id = 0; id < tokens.size(); ++id) {
       if (tokens[id].size() == 1) {
         byte_ids_[static_cast<unsigned char>(tokens[id][0])] = static_cast<TokenId>(id);
@@ -323,6 +323,14 @@ class BytePairEncoding {
     std::array<TokenId, 256> ids{};
     ids.fill(-1);
     return ids;
+  }
+
+  /// How many words the table may have to hold.
+  static std::size_t count_short(std::span<const std::string_view> tokens) {
+    return static_cast<std::size_t>(
+        std::count_if(tokens.begin(), tokens.end(), [](std::string_view token) {
+          return !token.empty() && token.size() <= detail::WordTable::longest;
+        }));
   }
 
   /// Merging is done once here for all words that are tokens: most words of real text.

@@ -1,11 +1,9 @@
 // A document: the unit that splits, intervals and results are by.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 

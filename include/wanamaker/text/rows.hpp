@@ -1,7 +1,6 @@
 // The lines of a file with their line feeds: the rows that published procedures count in.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <string>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -128,8 +129,8 @@ class Tokenizer {
     return std::nullopt;
   }
 
-  /// Tokens that begin and end a text: what tokenizer_config.json names, else <|endoftext|> where
-  /// it is an added token, else none.
+  /// Tokens that begin and end a text, as tokenizer_config.json names them. Where it names neither,
+  /// <|endoftext|> is both if it is an added token.
   std::optional<TokenId> bos_id() const { return bos_; }
   std::optional<TokenId> eos_id() const { return eos_; }
   /// True where tokenizer_config.json asks for a BOS token before every text. `encode` adds none.
@@ -252,19 +253,25 @@ class Tokenizer {
   }
 
   void choose_ends(const TokenizerDefinition& definition) {
-    const auto resolve = [&](const std::optional<std::string>& spelling) {
-      std::optional<TokenId> id;
-      for (const AddedToken& token : definition.added_tokens) {
-        if (token.content == spelling.value_or(std::string(detail::default_special_token))) {
-          id = token.id;
-        }
-      }
-      if (!id && spelling) id = find_token(*spelling);
-      if (!id && spelling) refuse_end(*spelling, definition.where);
-      return id;
-    };
-    bos_ = resolve(definition.bos);
-    eos_ = resolve(definition.eos);
+    if (definition.bos) bos_ = named_end(*definition.bos, definition);
+    if (definition.eos) eos_ = named_end(*definition.eos, definition);
+    if (!definition.bos && !definition.eos) {
+      bos_ = eos_ = added_token_id(detail::default_special_token, definition);
+    }
+  }
+
+  static std::optional<TokenId> added_token_id(std::string_view content,
+                                               const TokenizerDefinition& definition) {
+    for (const AddedToken& token : definition.added_tokens) {
+      if (token.content == content) return token.id;
+    }
+    return std::nullopt;
+  }
+
+  TokenId named_end(const std::string& spelling, const TokenizerDefinition& definition) const {
+    if (const std::optional<TokenId> id = added_token_id(spelling, definition)) return *id;
+    if (const std::optional<TokenId> id = find_token(spelling)) return *id;
+    refuse_end(spelling, definition.where);
   }
 
   [[noreturn]] static void refuse_end(const std::string& spelling, const std::string& where) {

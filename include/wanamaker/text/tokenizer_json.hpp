@@ -2,13 +2,14 @@
 // would change ids and is not implemented is refused by name.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "wanamaker/io/json.hpp"
@@ -133,13 +134,14 @@ inline bool is_off(const Json& value) {
   return value.is_null() || value == false || value == "" || value == 0;
 }
 
-/// Refuses settings of the model that are on and would change ids.
+/// Refuses settings of the model that are on and would change ids. (How unknown tokens are treated
+/// matters only for vocabularies that lack bytes; Tokenizer refuses it there.)
 inline void check_model_settings(const JsonNode& model) {
-  constexpr std::array<std::string_view, 6> read = {"type",          "vocab",     "merges",
-                                                    "ignore_merges", "unk_token", "fuse_unk"};
+  constexpr std::array<std::string_view, 6> known = {"type",          "vocab",     "merges",
+                                                     "ignore_merges", "unk_token", "fuse_unk"};
   for (const auto& [key, value] : model.json().items()) {
-    const bool is_read = std::find(read.begin(), read.end(), key) != read.end();
-    if (!is_read && !is_off(value)) {
+    const bool is_known = std::find(known.begin(), known.end(), key) != known.end();
+    if (!is_known && !is_off(value)) {
       model.at(key).refuse_unsupported("setting of the model", "null, false or empty");
     }
   }
