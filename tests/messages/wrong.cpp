@@ -1,6 +1,7 @@
 // Backends, policies and gates that lack one thing each; see CMakeLists.txt.
 #include "wanamaker/backend/host_memory.hpp"
 #include "wanamaker/backend/reference.hpp"
+#include "wanamaker/core/half.hpp"
 #include "wanamaker/gate/gate.hpp"
 #include "wanamaker/nn/mlp_policy.hpp"
 
@@ -9,16 +10,35 @@ namespace {
 using namespace wanamaker;
 
 struct Mine : HostMemory {
-#if !defined(NO_GEMM)
+  // What hides HostMemory's members.
+#if defined(NO_ALLOCATE)
+  template <class T>
+  T* allocate(Index) {
+    return nullptr;
+  }
+#endif
+#if defined(NO_COPIES)
+  void copy_to_host() {}
+#endif
+#if defined(NO_SYNCHRONIZE)
+  void synchronize(int) {}
+#endif
+#if defined(NO_GEMM_OF_WEIGHTS)
+  void gemm(Operand<double>, Operand<double>, double, double, MatrixView<double>) {}
+#elif !defined(NO_GEMM)
   template <class A, class W>
   void gemm(Operand<A>, Operand<W>, double, double, MatrixView<double>) {}
 #endif
+#if !defined(NO_GEMM_BATCHED)
   void gemm_batched(std::span<const GemmItem<double>>, double, double) {}
+#endif
 #if !defined(NO_GRAM)
   void gram(ConstMatrixView<double>, ConstMatrixView<double>, MatrixView<double>, GramPrecision) {}
 #endif
+#if !defined(NO_FOR_EACH)
   template <class F>
   void for_each(Index, F) {}
+#endif
 #if !defined(NO_FOR_EACH_ROW)
   template <class F>
   void for_each_row(Index, F) {}
@@ -51,7 +71,7 @@ struct MyGate {
 
 #if !defined(NO_TRAITS)
 template <>
-struct wanamaker::backend_traits<Mine> : wanamaker::HostBackendTraits<double> {};
+struct wanamaker::backend_traits<Mine> : wanamaker::HostBackendTraits<double, wanamaker::half> {};
 #endif
 
 static_assert(wanamaker::check_backend<Mine>());
