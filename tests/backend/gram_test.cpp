@@ -29,8 +29,8 @@ double sum_of_products(ConstMatrixView<S> x, ConstMatrixView<S> y, Index i, Inde
 }
 
 /// Products of standard normal numbers rarely exceed 30. Exact: one rounding in double for each of
-/// n additions, in either sum. In T: as many roundings of T as a block of 256 rows has additions
-/// and products.
+/// n additions, in either sum. In T: as many roundings of T as a block of up to 256 rows has
+/// additions and products.
 template <class T>
 double tolerance(Index n) {
   const double size = 30.0 * static_cast<double>(n + 1);
@@ -60,7 +60,10 @@ void check_gram(Index n, Index d, Index e) {
 
 template <class T, class S>
 void check_borders() {
-  for (const Index n : {0, 1, 127, 128, 129, 257}) check_gram<T, S>(n, 5, 3);
+  for (const Index n : {0, 1, 63, 64, 65, 127, 128, 129, 257, 511, 512, 513, 1100}) {
+    check_gram<T, S>(n, 5, 3);
+  }
+  check_gram<T, S>(600, 195, 200);
   for (const Index d : {1, 7, 8, 9, 191, 192, 193}) check_gram<T, S>(9, d, 4);
   for (const Index e : {1, 23, 24, 25, 47, 49, 191, 193, 385}) check_gram<T, S>(9, 4, e);
 }

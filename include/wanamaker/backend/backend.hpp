@@ -90,8 +90,8 @@ void check_gemm_shapes(const Operand<A>& a, const Operand<B>& b, const MatrixVie
                     .mend = "check the order of the factors and which of them is transposed"});
 }
 
-/// How Gram matrices are accumulated. `blocked`: products of blocks of 256 rows in Scalar, summed
-/// in double; `exact`: every product in double.
+/// How Gram matrices are accumulated. `blocked`: products of blocks of up to 256 rows in Scalar,
+/// summed in double; `exact`: every product in double.
 enum class GramPrecision { blocked, exact };
 
 namespace detail {

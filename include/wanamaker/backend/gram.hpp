@@ -93,30 +93,56 @@ WANAMAKER_KERNEL void pack_panels(ConstMatrixView<S> x, T* packed) {
 
 // Tiles of C are `gram_tile` square: a multiple of every block's sides, in second-level cache.
 inline constexpr Index gram_tile = 192;
-// Bytes of one packed column: blocks of 128 rows in double, 256 in float.
-inline constexpr Index gram_depth_bytes = 1024;
+// Bytes of one packed column, blocks of 64 rows in double, 128 in float: both panels in half of a
+// first-level cache.
+inline constexpr Index gram_depth_bytes = 512;
+// Rows that are packed at a time, for all tiles; then the tiles are computed from what is packed.
+inline constexpr Index gram_rows = 512;
 
-// One tile of XᵀY in memory of its own, [gram_tile × gram_tile].
-template <class T, class S>
-struct GramTile {
+template <class T>
+inline constexpr Index gram_depth = gram_depth_bytes / Index{sizeof(T)};
+
+// Packs a strip of up to gram_tile columns: [blocks of gram_depth rows][panels][rows][width], as
+// the left factor's panels or the right one's.
+template <class T, class S, bool is_left>
+struct GramStrip {
   ConstMatrixView<S> x;
-  ConstMatrixView<S> y;
-  T* packed_x;
-  T* packed_y;
+  T* packed;
+
+  template <int Bytes>
+  WANAMAKER_KERNEL void operator()(std::integral_constant<int, Bytes>) const {
+    using Block = GramBlock<T, Bytes>;
+    for (Index first = 0; first < x.rows; first += gram_depth<T>) {
+      const Index count = std::min(gram_depth<T>, x.rows - first);
+      pack_panels<T, is_left ? Block::m : Block::n>(x.middle_rows(first, count),
+                                                    packed + first * gram_tile);
+    }
+  }
+};
+
+// Adds the product of packed strips to one tile of XᵀY [gram_tile × gram_tile]. Of a tile on the
+// diagonal of XᵀX the blocks below the diagonal are left out.
+template <class T>
+struct GramTile {
+  const T* left;
+  const T* right;
+  Index rows;
+  Index left_cols;
+  Index right_cols;
+  bool is_upper_only;
   double* tile;
 
   template <int Bytes>
   WANAMAKER_KERNEL void operator()(std::integral_constant<int, Bytes>) const {
     using Block = GramBlock<T, Bytes>;
-    constexpr Index depth = gram_depth_bytes / Index{sizeof(T)};
-    for (Index first = 0; first < x.rows; first += depth) {
-      const Index count = std::min(depth, x.rows - first);
-      pack_panels<T, Block::m>(x.middle_rows(first, count), packed_x);
-      pack_panels<T, Block::n>(y.middle_rows(first, count), packed_y);
-      for (Index j = 0; j < y.cols; j += Block::n) {
-        for (Index i = 0; i < x.cols; i += Block::m) {
-          Block::run(packed_x + i * count, packed_y + j * count, count, tile + i * gram_tile + j,
-                     gram_tile);
+    for (Index first = 0; first < rows; first += gram_depth<T>) {
+      const Index count = std::min(gram_depth<T>, rows - first);
+      const T* a = left + first * gram_tile;
+      const T* b = right + first * gram_tile;
+      for (Index j = 0; j < right_cols; j += Block::n) {
+        const Index end = is_upper_only ? std::min(left_cols, j + Block::n) : left_cols;
+        for (Index i = 0; i < end; i += Block::m) {
+          Block::run(a + i * count, b + j * count, count, tile + i * gram_tile + j, gram_tile);
         }
       }
     }
@@ -126,54 +152,110 @@ struct GramTile {
 template <class T, class S>
 class GramProduct {
  public:
-  GramProduct(ConstMatrixView<S> x, ConstMatrixView<S> y, double scale, MatrixView<double> c)
-      : x_(x), y_(y), scale_(scale), c_(c) {
-    is_symmetric_ = x.data == y.data && x.cols == y.cols && x.stride == y.stride;
+  GramProduct(ConstMatrixView<S> x, ConstMatrixView<S> y)
+      : x_(x),
+        y_(y),
+        down_(blocks_of(x.cols, gram_tile)),
+        across_(blocks_of(y.cols, gram_tile)),
+        is_symmetric_(x.data == y.data && x.cols == y.cols && x.stride == y.stride),
+        tiles_(down_ * across_ * tile_size) {
+    const Index rows = std::min(gram_rows, x.rows);
+    left_ = HostBuffer<T>::uninitialised(rows * gram_tile * down_);
+    right_ = HostBuffer<T>::uninitialised(rows * gram_tile * across_);
   }
 
-  // Tiles below the diagonal are the transposes of those above it where Y is X.
-  void run(const ExecutorRef& executor) const {
-    const Index down = blocks_of(c_.rows, gram_tile);
-    const Index across = blocks_of(c_.cols, gram_tile);
-    executor.run(down * across, [&](Index t) {
-      const Index i = t % down;
-      const Index j = t / down;
-      if (!is_symmetric_ || i <= j) add_tile(i * gram_tile, j * gram_tile);
+  // Tiles of XᵀY; those below the diagonal are left out where Y is X.
+  void multiply(const ExecutorRef& executor) {
+    for (Index first = 0; first < x_.rows; first += gram_rows) {
+      const Index count = std::min(gram_rows, x_.rows - first);
+      executor.run(down_ + across_, [&](Index s) { pack(s, first, count); });
+      for_each_tile(executor, [&](Index i, Index j) { multiply_tile(i, j, count); });
+    }
+  }
+
+  // C ← C + scale·XᵀY.
+  void add_to(MatrixView<double> c, double scale, const ExecutorRef& executor) const {
+    for_each_tile(executor, [&](Index i, Index j) {
+      const MatrixView<double> own = tile_of(c, i, j);
+      const ConstMatrixView<double> product(tile(i, j), own.rows, own.cols, gram_tile);
+      if (is_symmetric_ && i == j) {
+        add_mirrored(product, scale, own);
+      } else {
+        add(product, scale, own);
+        if (is_symmetric_) add_transposed(product, scale, tile_of(c, j, i));
+      }
     });
   }
 
  private:
-  void add_tile(Index i, Index j) const {
-    constexpr Index panel = gram_tile * gram_depth_bytes / Index{sizeof(T)};
-    const Index rows = std::min(gram_tile, c_.rows - i);
-    const Index cols = std::min(gram_tile, c_.cols - j);
-    HostBuffer<double> tile(gram_tile * gram_tile);
-    HostBuffer<T> packed(2 * panel);
-    run_widest(GramTile<T, S>{x_.middle_cols(i, rows), y_.middle_cols(j, cols), packed.data(),
-                              packed.data() + panel, tile.data()});
-    const ConstMatrixView<double> product(tile.data(), rows, cols, gram_tile);
-    add(product, i, j);
-    if (is_symmetric_ && i != j) add_transposed(product, j, i);
+  static constexpr Index tile_size = gram_tile * gram_tile;
+
+  template <class F>
+  void for_each_tile(const ExecutorRef& executor, F f) const {
+    executor.run(down_ * across_, [&](Index t) {
+      const Index i = t % down_;
+      const Index j = t / down_;
+      if (!is_symmetric_ || i <= j) f(i, j);
+    });
   }
 
-  void add(ConstMatrixView<double> product, Index i, Index j) const {
-    for (Index row = 0; row < product.rows; ++row) {
-      double* out = c_.row(i + row) + j;
-      for (Index col = 0; col < product.cols; ++col) out[col] += scale_ * product(row, col);
+  double* tile(Index i, Index j) { return tiles_.data() + (j * down_ + i) * tile_size; }
+  const double* tile(Index i, Index j) const { return tiles_.data() + (j * down_ + i) * tile_size; }
+  static MatrixView<double> tile_of(MatrixView<double> c, Index i, Index j) {
+    const Index row = i * gram_tile;
+    const Index col = j * gram_tile;
+    return c.middle_rows(row, std::min(gram_tile, c.rows - row))
+        .middle_cols(col, std::min(gram_tile, c.cols - col));
+  }
+  static ConstMatrixView<S> columns(ConstMatrixView<S> m, Index strip) {
+    const Index first = strip * gram_tile;
+    return m.middle_cols(first, std::min(gram_tile, m.cols - first));
+  }
+
+  void pack(Index strip, Index first, Index count) {
+    if (strip < down_) {
+      run_widest(GramStrip<T, S, true>{columns(x_, strip).middle_rows(first, count),
+                                       left_.data() + strip * count * gram_tile});
+    } else {
+      strip -= down_;
+      run_widest(GramStrip<T, S, false>{columns(y_, strip).middle_rows(first, count),
+                                        right_.data() + strip * count * gram_tile});
     }
   }
-  void add_transposed(ConstMatrixView<double> product, Index i, Index j) const {
-    for (Index row = 0; row < product.cols; ++row) {
-      double* out = c_.row(i + row) + j;
-      for (Index col = 0; col < product.rows; ++col) out[col] += scale_ * product(col, row);
+
+  void multiply_tile(Index i, Index j, Index count) {
+    run_widest(GramTile<T>{left_.data() + i * count * gram_tile,
+                           right_.data() + j * count * gram_tile, count, columns(x_, i).cols,
+                           columns(y_, j).cols, is_symmetric_ && i == j, tile(i, j)});
+  }
+
+  static void add(ConstMatrixView<double> product, double scale, MatrixView<double> c) {
+    for (Index row = 0; row < c.rows; ++row) {
+      double* out = c.row(row);
+      const double* in = product.row(row);
+      for (Index col = 0; col < c.cols; ++col) out[col] += scale * in[col];
+    }
+  }
+  static void add_transposed(ConstMatrixView<double> product, double scale, MatrixView<double> c) {
+    for (Index row = 0; row < c.rows; ++row) {
+      for (Index col = 0; col < c.cols; ++col) c(row, col) += scale * product(col, row);
+    }
+  }
+  static void add_mirrored(ConstMatrixView<double> product, double scale, MatrixView<double> c) {
+    for (Index row = 0; row < c.rows; ++row) {
+      for (Index col = 0; col < row; ++col) c(row, col) += scale * product(col, row);
+      for (Index col = row; col < c.cols; ++col) c(row, col) += scale * product(row, col);
     }
   }
 
   ConstMatrixView<S> x_;
   ConstMatrixView<S> y_;
-  double scale_;
-  MatrixView<double> c_;
-  bool is_symmetric_ = false;
+  Index down_;
+  Index across_;
+  bool is_symmetric_;
+  HostBuffer<double> tiles_;
+  HostBuffer<T> left_{};
+  HostBuffer<T> right_{};
 };
 
 /// C ← C + scale·XᵀY; products of blocks of rows in T, sums of blocks in double. Where Y is X half
@@ -181,7 +263,9 @@ class GramProduct {
 template <class T, class S>
 void add_gram(const ExecutorRef& executor, ConstMatrixView<S> x, ConstMatrixView<S> y, double scale,
               MatrixView<double> c) {
-  GramProduct<T, S>(x, y, scale, c).run(executor);
+  GramProduct<T, S> product(x, y);
+  product.multiply(executor);
+  product.add_to(c, scale, executor);
 }
 
 }  // namespace detail

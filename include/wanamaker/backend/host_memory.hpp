@@ -22,6 +22,14 @@ class HostBuffer {
     std::uninitialized_value_construct_n(data_.get(), n);
   }
 
+  /// n elements of any value, for what is written before it is read. Throws BackendError.
+  static HostBuffer uninitialised(Index n) {
+    HostBuffer buffer;
+    buffer.data_.reset(allocate(n));
+    buffer.size_ = n;
+    return buffer;
+  }
+
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
   Index size() const { return size_; }
