@@ -209,6 +209,27 @@ TEST_CASE("real weights equal their definition; weights of 1 change no bit") {
   CHECK(same_bits(nothing, CoMoments(4, 2)));
 }
 
+TEST_CASE("rows of weight 0 cost no digits, however far out they lie") {
+  Data data = mixed_data(24, 200, 4, 2, 5.0);
+  std::vector<double> weights(200, 1.0);
+  std::vector<Index> kept;
+  for (Index t = 0; t < data.n; ++t) {
+    if (t % 64 == 0) {
+      weights[static_cast<std::size_t>(t)] = 0;
+    } else {
+      kept.push_back(t);
+    }
+  }
+  const CoMomentState expected = oracle_moments(data.rows(kept));
+  for (Index t = 0; t < data.n; t += 64) {
+    for (Index j = 0; j < data.d; ++j) data.x[static_cast<std::size_t>(t * data.d + j)] = 1e9;
+    for (Index j = 0; j < data.e; ++j) data.y[static_cast<std::size_t>(t * data.e + j)] = -1e9;
+  }
+  PlainBackend<double> backend;
+  CHECK(moments_close(moments_of(backend, data, GramPrecision::exact, weights), expected,
+                      exact_tolerance(200)));
+}
+
 TEST_CASE("values that are not finite are refused, and nothing is added") {
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), HUGE_VAL}) {
     for (const bool in_output : {false, true}) {

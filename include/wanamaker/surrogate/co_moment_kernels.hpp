@@ -1,5 +1,5 @@
 // The kernels behind co-moments: column means and squares, shifting, folding of blocks. They run on
-// hosts and devices; see co_moments.hpp for what they are put together to.
+// hosts and devices; co_moments.hpp puts them together.
 #pragma once
 
 #include <cmath>
@@ -9,66 +9,84 @@
 namespace wanamaker::inline WANAMAKER_ABI {
 namespace kernels {
 
-/// Columns that one piece of ColumnMeans and ColumnSquares covers.
-inline constexpr Index column_panel = 16;
+/// Rows that one piece of ColumnSums covers.
+inline constexpr Index column_sum_rows = 64;
 
-/// mean[j] = Σ_t w_t x(t, j)/Σ_t w_t for the columns of panel p. Deviations from the first row are
-/// summed, so a constant column has exactly its value as mean; `deviation` is the mean less the
-/// first row, which keeps the digits that adding them up would lose. No weights: all 1.
+/// The first of the rows [first, end) that has a weight; the last where none has.
+WANAMAKER_KERNEL Index first_weighted(ConstVectorView<double> weights, Index first, Index end) {
+  if (weights.empty()) return first;
+  while (first + 1 < end && !(weights[first] > 0)) ++first;
+  return first;
+}
+
+/// Of the rows t of block b: Σ w_t, and for each column Σ w_t·v and Σ w_t·v², v the deviation from
+/// the block's first weighted row: a constant column has exactly 0. No weights: all 1.
 template <class T>
-struct ColumnMeans {
+struct ColumnSums {
   ConstMatrixView<T> x;
   ConstVectorView<double> weights;
-  double weight_sum;
-  VectorView<double> deviation;
-  VectorView<double> mean;
+  VectorView<double> weight;  ///< [blocks]
+  MatrixView<double> sum;     ///< [blocks × cols]
+  MatrixView<double> square;  ///< [blocks × cols]
 
   template <class RowTeam>
-  WANAMAKER_KERNEL void operator()(Index panel, const RowTeam& team) const {
-    const Index first = panel * column_panel;
-    const Index count = x.cols - first < column_panel ? x.cols - first : column_panel;
-    const T* pivot = x.row(0) + first;
-    double* sum = deviation.data + first;
-    double* centre = mean.data + first;
-    team.each(count, [=](Index j) { sum[j] = 0; });
-    for (Index t = 0; t < x.rows; ++t) {
-      const T* row = x.row(t) + first;
+  WANAMAKER_KERNEL void operator()(Index block, const RowTeam& team) const {
+    const Index first = block * column_sum_rows;
+    const Index end = x.rows - first < column_sum_rows ? x.rows : first + column_sum_rows;
+    const T* pivot = x.row(first_weighted(weights, first, end));
+    double* own_sum = sum.row(block);
+    double* own_square = square.row(block);
+    team.each(x.cols, [=](Index j) { own_sum[j] = own_square[j] = 0; });
+    double total = 0;
+    for (Index t = first; t < end; ++t) {
+      const T* row = x.row(t);
       const double w = weights.empty() ? 1.0 : weights[t];
-      team.each(count, [=](Index j) {
-        sum[j] += w * (static_cast<double>(row[j]) - static_cast<double>(pivot[j]));
+      total += w;
+      team.each(x.cols, [=](Index j) {
+        const double v = static_cast<double>(row[j]) - static_cast<double>(pivot[j]);
+        own_sum[j] += w * v;
+        own_square[j] += w * v * v;
       });
     }
-    const double total = weight_sum;
-    team.each(count, [=](Index j) {
-      sum[j] /= total;
-      centre[j] = static_cast<double>(pivot[j]) + sum[j];
-    });
+    if (team.leader()) weight[block] = total;
   }
 };
 
-/// square[j] = Σ_t w_t (x(t, j) − mean[j])² for the columns of panel p.
+/// Per column, from the blocks of ColumnSums: the mean, Σ w(x − mean)², and the mean less the first
+/// weighted row, which keeps the digits that the mean itself may lose. Blocks merge pairwise (Chan,
+/// Golub & LeVeque 1983). A pivot that lies far out costs its block no more than roundings of the
+/// square that this row itself adds to the result. Not finite where a value is not.
 template <class T>
-struct ColumnSquares {
+struct MergeColumns {
   ConstMatrixView<T> x;
   ConstVectorView<double> weights;
-  ConstVectorView<double> mean;
-  VectorView<double> square;
+  ConstVectorView<double> weight;
+  ConstMatrixView<double> sum;
+  ConstMatrixView<double> square;
+  VectorView<double> mean;
+  VectorView<double> deviation;
+  VectorView<double> total_square;
 
-  template <class RowTeam>
-  WANAMAKER_KERNEL void operator()(Index panel, const RowTeam& team) const {
-    const Index first = panel * column_panel;
-    const Index count = x.cols - first < column_panel ? x.cols - first : column_panel;
-    const double* centre = mean.data + first;
-    double* sum = square.data + first;
-    team.each(count, [=](Index j) { sum[j] = 0; });
-    for (Index t = 0; t < x.rows; ++t) {
-      const T* row = x.row(t) + first;
-      const double w = weights.empty() ? 1.0 : weights[t];
-      team.each(count, [=](Index j) {
-        const double deviation = static_cast<double>(row[j]) - centre[j];
-        sum[j] += w * deviation * deviation;
-      });
+  WANAMAKER_KERNEL void operator()(Index j) const {
+    const double origin = static_cast<double>(x(first_weighted(weights, 0, x.rows), j));
+    double n = 0;
+    double centre = 0;
+    double squares = 0;
+    for (Index b = 0; b < sum.rows; ++b) {
+      const double own = weight[b];
+      if (!(own > 0)) continue;
+      const double inside = sum(b, j) / own;
+      const Index pivot = first_weighted(weights, b * column_sum_rows, x.rows);
+      const double step = static_cast<double>(x(pivot, j)) - origin + inside - centre;
+      const double share = own / (n + own);
+      const double left = square(b, j) - inside * sum(b, j);
+      squares += (left < 0 ? 0.0 : left) + n * share * step * step;
+      centre += share * step;
+      n += own;
     }
+    deviation[j] = centre;
+    mean[j] = origin + centre;
+    total_square[j] = squares;
   }
 };
 
@@ -79,7 +97,8 @@ struct ColumnSquares {
 /// mean(x − shift), from the deviations, since mean[j] − shift[j] may have no digits left.
 template <class T>
 struct ChooseShift {
-  ConstVectorView<T> pivot;
+  ConstMatrixView<T> x;
+  ConstVectorView<double> weights;
   ConstVectorView<double> deviation;
   ConstVectorView<double> mean;
   ConstVectorView<double> square;
@@ -90,7 +109,8 @@ struct ChooseShift {
   WANAMAKER_KERNEL void operator()(Index j) const {
     const bool is_far = mean[j] * mean[j] * weight_sum > 16.0 * square[j];
     shift[j] = is_far ? static_cast<T>(mean[j]) : T(0);
-    rest[j] = (static_cast<double>(pivot[j]) - static_cast<double>(shift[j])) + deviation[j];
+    const T pivot = x(first_weighted(weights, 0, x.rows), j);
+    rest[j] = (static_cast<double>(pivot) - static_cast<double>(shift[j])) + deviation[j];
   }
 };
 

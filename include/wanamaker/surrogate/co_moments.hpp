@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "wanamaker/backend/generic.hpp"
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/backend/host_memory.hpp"
 #include "wanamaker/backend/instruction_set.hpp"
 #include "wanamaker/surrogate/co_moment_kernels.hpp"
@@ -68,56 +70,59 @@ ConstVectorView<double> on_host(B& backend, VectorView<double> values, std::vect
   }
 }
 
-// Column statistics of one matrix of a block, in the backend's memory.
-template <class B>
-struct ShiftedColumns {
-  VectorView<double> mean;
-  VectorView<double> rest;  // mean(x − shift)
-  VectorView<double> square;
-  matrix_view_t<B> shifted;  // √w (x − shift)
+// What a block's columns come to, on the host.
+struct ColumnSummary {
+  std::vector<double> mean;
+  std::vector<double> rest;  // mean(x − shift)
+  std::vector<double> square;
 };
 
+// A block's columns, shifted and √w times them, in the backend's memory.
+template <class B>
+struct ShiftedColumns {
+  ColumnSummary summary;
+  const_matrix_view_t<B> shifted;
+};
+
+// mean, deviation from the first row, square of x's columns.
+template <class B>
+std::array<VectorView<double>, 3> column_statistics(B& backend, const_matrix_view_t<B> x,
+                                                    ConstVectorView<double> weights,
+                                                    Workspace<B>& workspace) {
+  using T = scalar_t<B>;
+  const auto doubles = [&](Index n) { return workspace.template vector<double>(n); };
+  const Index blocks = blocks_of(x.rows, kernels::column_sum_rows);
+  const VectorView<double> weight = doubles(blocks);
+  const MatrixView<double> sum(doubles(blocks * x.cols).data, blocks, x.cols);
+  const MatrixView<double> square(doubles(blocks * x.cols).data, blocks, x.cols);
+  const std::array<VectorView<double>, 3> columns{doubles(x.cols), doubles(x.cols),
+                                                  doubles(x.cols)};
+  backend.for_each_row(blocks, kernels::ColumnSums<T>{x, weights, weight, sum, square});
+  backend.for_each(x.cols, kernels::MergeColumns<T>{x, weights, weight, sum, square, columns[0],
+                                                    columns[1], columns[2]});
+  return columns;
+}
+
+// Where there is nothing to shift and no weight, x itself.
 template <class B>
 ShiftedColumns<B> shift_columns(B& backend, const_matrix_view_t<B> x,
                                 ConstVectorView<double> weights, double weight_sum,
                                 Workspace<B>& workspace) {
   using T = scalar_t<B>;
-  const auto doubles = [&] { return workspace.template vector<double>(x.cols); };
-  const ShiftedColumns<B> columns{doubles(), doubles(), doubles(),
-                                  workspace.matrix(x.rows, x.cols)};
-  const VectorView<double> deviation = doubles();
+  const auto [mean, deviation, square] = column_statistics<B>(backend, x, weights, workspace);
   const VectorView<T> shift = workspace.template vector<T>(x.cols);
-  const Index panels = blocks_of(x.cols, kernels::column_panel);
-  backend.for_each_row(panels,
-                       kernels::ColumnMeans<T>{x, weights, weight_sum, deviation, columns.mean});
-  backend.for_each_row(panels, kernels::ColumnSquares<T>{x, weights, columns.mean, columns.square});
-  backend.for_each(x.cols, kernels::ChooseShift<T>{{x.row(0), x.cols},
-                                                   deviation,
-                                                   columns.mean,
-                                                   columns.square,
-                                                   weight_sum,
-                                                   shift,
-                                                   columns.rest});
-  backend.for_each_row(x.rows, kernels::ShiftRow<T>{x, shift, weights, columns.shifted});
-  return columns;
-}
-
-// The same on the host.
-struct ColumnSummary {
-  std::vector<double> mean;
-  std::vector<double> rest;
-  std::vector<double> square;
-};
-
-template <class B>
-ColumnSummary summarise(B& backend, const ShiftedColumns<B>& columns) {
-  const auto copy = [&](VectorView<double> from) {
-    std::vector<double> to(static_cast<std::size_t>(from.size));
-    backend.copy_to_host(from.data, from.size, to.data());
-    return to;
-  };
-  backend.synchronize();
-  return {copy(columns.mean), copy(columns.rest), copy(columns.square)};
+  const VectorView<double> rest = workspace.template vector<double>(x.cols);
+  backend.for_each(x.cols, kernels::ChooseShift<T>{x, weights, deviation, mean, square, weight_sum,
+                                                   shift, rest});
+  const std::vector<T> shifts = host_copy(backend, shift);
+  ShiftedColumns<B> result{
+      {host_copy(backend, mean), host_copy(backend, rest), host_copy(backend, square)}, x};
+  const bool is_shifted = std::any_of(shifts.begin(), shifts.end(), [](T s) { return s != T(0); });
+  if (!is_shifted && weights.empty()) return result;
+  const matrix_view_t<B> shifted = workspace.matrix(x.rows, x.cols);
+  backend.for_each_row(x.rows, kernels::ShiftRow<T>{x, shift, weights, shifted});
+  result.shifted = shifted;
+  return result;
 }
 
 inline void check_finite_columns(const ColumnSummary& summary, const char* which) {
@@ -156,7 +161,7 @@ class CoMoments {
 
   /// Empty co-moments of d inputs and e outputs. `exact`: products of floats are exact in double,
   /// the default, since λ may be far below the roundings of a float product (docs/surrogates.md
-  /// has the measurement); `blocked` multiplies blocks of 256 rows in the backend's scalar.
+  /// has the measurement); `blocked` multiplies blocks of rows in the backend's scalar.
   CoMoments(Index inputs, Index outputs, GramPrecision precision = GramPrecision::exact) {
     const std::size_t d = static_cast<std::size_t>(inputs);
     const std::size_t e = static_cast<std::size_t>(outputs);
@@ -283,16 +288,14 @@ class CoMoments {
     const typename Workspace<B>::Frame frame(workspace);
     const auto left = detail::shift_columns<B>(backend, x, weights, own.weight, workspace);
     const auto right = detail::shift_columns<B>(backend, y, weights, own.weight, workspace);
-    const detail::ColumnSummary x_columns = detail::summarise(backend, left);
-    const detail::ColumnSummary y_columns = detail::summarise(backend, right);
-    detail::check_finite_columns(x_columns, "input");
-    detail::check_finite_columns(y_columns, "output");
+    detail::check_finite_columns(left.summary, "input");
+    detail::check_finite_columns(right.summary, "output");
     std::vector<double> xx_copy;
     std::vector<double> xy_copy;
     const auto xx = products<B>(backend, left.shifted, left.shifted, xx_copy, workspace);
     const auto xy = products<B>(backend, left.shifted, right.shifted, xy_copy, workspace);
     const auto rows = [&backend](Index n, auto f) { detail::for_each_host_row(backend, n, f); };
-    fold(rows, {own.rows, own.weight, side_of(x_columns), side_of(y_columns), xx, xy});
+    fold(rows, {own.rows, own.weight, side_of(left.summary), side_of(right.summary), xx, xy});
   }
 
   // aᵀb of a block, as a host view.
