@@ -11,6 +11,7 @@
 
 #include "wanamaker/backend/gram.hpp"
 #include "wanamaker/core/executor.hpp"
+#include "wanamaker/surrogate/products.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 namespace detail {
@@ -38,7 +39,6 @@ class CholeskySolver {
 
  private:
   static constexpr Index block = 96;
-  static constexpr Index strip = 192;
 
   CholeskySolver(ConstMatrixView<double> a, double lambda, ConstMatrixView<double> b,
                  const ExecutorRef& executor)
@@ -59,19 +59,21 @@ class CholeskySolver {
   ConstMatrixView<double> u() const { return {u_.data(), n_, n_}; }
   MatrixView<double> x() { return {x_.data(), n_, columns_}; }
 
+  // Block row k of [U | U⁻ᵀB] from the rows above it: each number is written once.
   bool factorise() {
     for (Index k = 0; k < n_; k += block) {
       const Index count = std::min(block, n_ - k);
       const Index after = k + count;
-      if (!factorise_diagonal(k, count)) return false;
-      const MatrixView<double> right = u().middle_rows(k, count).middle_cols(after, n_ - after);
+      const ConstMatrixView<double> above = u().middle_rows(0, k).middle_cols(k, count);
+      const MatrixView<double> own = u().middle_rows(k, count);
       const MatrixView<double> known = x().middle_rows(k, count);
-      forward(k, count, right);
-      forward(k, count, known);
-      const MatrixView<double> rest = x().middle_rows(after, n_ - after);
-      add_gram<double, double>(executor_, right, right, -1.0,
-                               u().middle_rows(after, n_ - after).middle_cols(after, n_ - after));
-      add_gram<double, double>(executor_, right, known, -1.0, rest);
+      subtract_products(above, u().middle_rows(0, k).middle_cols(k, n_ - k),
+                        own.middle_cols(k, n_ - k));
+      subtract_products(above, x().middle_rows(0, k), known);
+      if (!factorise_diagonal(k, count)) return false;
+      const std::vector<double> inverse = inverse_diagonal(k, count);
+      multiply(inverse, own.middle_cols(after, n_ - after));
+      multiply(inverse, known);
     }
     return true;
   }
@@ -90,70 +92,53 @@ class CholeskySolver {
     return true;
   }
 
-  // rows ← U_kk⁻ᵀ·rows, strips of columns independently.
-  void forward(Index k, Index count, MatrixView<double> rows) {
+  // U_kk⁻¹ [count × count], so that substitution with a block is a product (Du Croz & Higham 1992:
+  // as accurate as substitution where U_kk is not worse conditioned than the system).
+  std::vector<double> inverse_diagonal(Index k, Index count) const {
+    std::vector<double> values(static_cast<std::size_t>(count * count));
+    const MatrixView<double> inverse(values.data(), count, count);
     const ConstMatrixView<double> d = u().middle_rows(k, count).middle_cols(k, count);
-    for_each_strip(rows, [d](MatrixView<double> own) {
-      run_range(0, 1, [d, own](Index) {
-        for (Index p = 0; p < own.rows; ++p) {
-          for (Index i = 0; i < p; ++i) subtract(own, p, d(i, p), i);
-          scale(own, p, 1.0 / d(p, p));
-        }
-      });
-    });
+    for (Index p = count - 1; p >= 0; --p) {
+      inverse(p, p) = 1.0 / d(p, p);
+      for (Index i = p + 1; i < count; ++i) {
+        const double factor = d(p, i) / d(p, p);
+        for (Index j = i; j < count; ++j) inverse(p, j) -= factor * inverse(i, j);
+      }
+    }
+    return values;
   }
 
-  // rows ← U_kk⁻¹·rows.
-  void backward(Index k, Index count, MatrixView<double> rows) {
-    const ConstMatrixView<double> d = u().middle_rows(k, count).middle_cols(k, count);
-    for_each_strip(rows, [d](MatrixView<double> own) {
-      run_range(0, 1, [d, own](Index) {
-        for (Index p = own.rows - 1; p >= 0; --p) {
-          for (Index i = p + 1; i < own.rows; ++i) subtract(own, p, d(p, i), i);
-          scale(own, p, 1.0 / d(p, p));
-        }
-      });
-    });
+  // rows ← mᵀ·rows, m square.
+  void multiply(const std::vector<double>& m, MatrixView<double> rows) const {
+    std::vector<double> before;
+    before.reserve(static_cast<std::size_t>(rows.size()));
+    for (Index i = 0; i < rows.rows; ++i) {
+      before.insert(before.end(), rows.row(i), rows.row(i) + rows.cols);
+      std::fill(rows.row(i), rows.row(i) + rows.cols, 0.0);
+    }
+    add_gram<double, double>(executor_, {m.data(), rows.rows, rows.rows},
+                             {before.data(), rows.rows, rows.cols}, 1.0, rows);
   }
 
-  WANAMAKER_KERNEL static void subtract(MatrixView<double> m, Index row, double factor,
-                                        Index other) {
-    double* out = m.row(row);
-    const double* in = m.row(other);
-    for (Index j = 0; j < m.cols; ++j) out[j] -= factor * in[j];
-  }
-  WANAMAKER_KERNEL static void scale(MatrixView<double> m, Index row, double factor) {
-    double* out = m.row(row);
-    for (Index j = 0; j < m.cols; ++j) out[j] *= factor;
-  }
-
-  template <class F>
-  void for_each_strip(MatrixView<double> m, F f) {
-    executor_.run(blocks_of(m.cols, strip), [&](Index s) {
-      const Index first = s * strip;
-      f(m.middle_cols(first, std::min(strip, m.cols - first)));
-    });
-  }
-
+  // Block row k of X from the rows below it.
   void substitute_back() {
     for (Index k = (blocks_of(n_, block) - 1) * block; k >= 0; k -= block) {
       const Index count = std::min(block, n_ - k);
+      const Index after = k + count;
       const MatrixView<double> known = x().middle_rows(k, count);
-      backward(k, count, known);
-      const std::vector<double> above = transposed_panel(k, count);
-      add_gram<double, double>(executor_, ConstMatrixView<double>(above.data(), count, k), known,
-                               -1.0, x().middle_rows(0, k));
+      const std::vector<double> right =
+          transposed_copy(u().middle_rows(k, count).middle_cols(after, n_ - after));
+      subtract_products({right.data(), n_ - after, count}, x().middle_rows(after, n_ - after),
+                        known);
+      const std::vector<double> inverse = inverse_diagonal(k, count);
+      multiply(transposed_copy({inverse.data(), count, count}), known);
     }
   }
 
-  // The rows of U above block k, its columns, as [count × k].
-  std::vector<double> transposed_panel(Index k, Index count) const {
-    std::vector<double> panel;
-    panel.reserve(static_cast<std::size_t>(count * k));
-    for (Index j = k; j < k + count; ++j) {
-      for (Index i = 0; i < k; ++i) panel.push_back(u()(i, j));
-    }
-    return panel;
+  // c ← c − aᵀ·b.
+  void subtract_products(ConstMatrixView<double> a, ConstMatrixView<double> b,
+                         MatrixView<double> c) const {
+    add_gram<double, double>(executor_, a, b, -1.0, c);
   }
 
   // v ← (A + λI)⁻¹ v.
