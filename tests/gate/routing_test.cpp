@@ -317,7 +317,7 @@ TEST_CASE("a gated layer nests in another, is erased and borrowed without a chan
   CHECK(any.scores_are_probabilities());
   CHECK_FALSE(any.natural_threshold().has_value());
   CHECK(any.get<ColumnGate>() != nullptr);
-  CHECK(any.get<int>() == nullptr);
+  CHECK(any.get<GateReference<ColumnGate>>() == nullptr);
   CHECK(scores_of(any, backend, batch.view()) == scores_of(inner_gate, backend, batch.view()));
   CHECK(scores_of(GateReference<AnyGate<B>>(any), backend, batch.view()) ==
         scores_of(inner_gate, backend, batch.view()));

@@ -20,10 +20,11 @@ double exact_tolerance(Index n) {
 
 template <class B>
 void check_against_definition(B backend, double offset, double roundoff) {
-  for (const auto& [n, d, e] :
-       std::vector<std::array<Index, 3>>{{1, 3, 2}, {37, 5, 3}, {700, 4, 7}}) {
+  const std::vector<std::array<Index, 3>> shapes{{1, 3, 2}, {37, 5, 3}, {700, 4, 7}};
+  for (const std::array<Index, 3>& shape : shapes) {
+    const Index n = shape[0];
     CAPTURE(n);
-    const Data data = mixed_data(static_cast<std::uint64_t>(n), n, d, e, offset);
+    const Data data = mixed_data(static_cast<std::uint64_t>(n), n, shape[1], shape[2], offset);
     const CoMomentState expected = oracle_moments(data);
     CHECK(moments_close(moments_of(backend, data), expected, exact_tolerance(n) + roundoff));
   }
