@@ -41,21 +41,50 @@ Batches fit_rows(const Tokenizer& tokenizer, const std::filesystem::path& text, 
   return rows;
 }
 
+/// Inputs and outputs of the layer's MLP as float, as a model in single precision has them.
+struct Activations {
+  Index width = 0;
+  std::vector<float> x{};
+  std::vector<float> y{};
+
+  void on_mlp_input(Index l, ConstMatrixView<double> rows) { keep(l, rows, x); }
+  void on_mlp_output(Index l, ConstMatrixView<double> rows) { keep(l, rows, y); }
+
+  CoMoments moments(GramPrecision precision) const {
+    PlainBackend<float> backend;
+    Workspace<PlainBackend<float>> workspace(backend);
+    const Index n = static_cast<Index>(x.size()) / width;
+    CoMoments moments(width, width, precision);
+    moments.add<PlainBackend<float>>(backend, ConstMatrixView<float>(x.data(), n, width),
+                                     ConstMatrixView<float>(y.data(), n, width), workspace);
+    return moments;
+  }
+
+ private:
+  void keep(Index l, ConstMatrixView<double> rows, std::vector<float>& values) {
+    if (l != layer) return;
+    width = rows.cols;
+    for (Index i = 0; i < rows.rows; ++i) {
+      for (Index j = 0; j < width; ++j) values.push_back(static_cast<float>(rows(i, j)));
+    }
+  }
+};
+
 /// Blocks 0 … layer; what comes after changes nothing.
+template <class Observer>
 void run_to_layer(B& backend, const AnyTransformer<B>& model, const PackedBatch<B>& batch,
-                  Workspace<B>& workspace, CoMomentCollector<B>& collector) {
+                  Workspace<B>& workspace, Observer& observer) {
   auto residual = make_matrix(backend, batch.rows(), model.config().width);
   model.visit([&](const auto& m) {
     m.embed(backend, batch, residual.view());
     for (Index l = 0; l <= layer; ++l) {
-      m.block(l).forward(backend, l, batch, residual.view(), workspace, collector);
+      m.block(l).forward(backend, l, batch, residual.view(), workspace, observer);
     }
   });
 }
 
-CoMoments collect(B& backend, const AnyTransformer<B>& model, const Batches& rows, Index limit) {
-  CoMomentCollector<B> collector(backend, model.layers(), model.config().width,
-                                 {.layers = {layer}, .row_limit = limit});
+template <class Observer>
+void run_rows(B& backend, const AnyTransformer<B>& model, const Batches& rows, Observer& observer) {
   Workspace<B> workspace(backend);
   for (std::size_t s = 0; s + 1 < rows.offsets.size(); s += 8) {
     const std::size_t end = std::min(s + 8, rows.offsets.size() - 1);
@@ -64,8 +93,14 @@ CoMoments collect(B& backend, const AnyTransformer<B>& model, const Batches& row
     const auto tokens = std::span(rows.tokens)
                             .subspan(static_cast<std::size_t>(rows.offsets[s]),
                                      static_cast<std::size_t>(offsets.back()));
-    run_to_layer(backend, model, PackedBatch<B>(backend, tokens, offsets), workspace, collector);
+    run_to_layer(backend, model, PackedBatch<B>(backend, tokens, offsets), workspace, observer);
   }
+}
+
+CoMoments collect(B& backend, const AnyTransformer<B>& model, const Batches& rows, Index limit) {
+  CoMomentCollector<B> collector(backend, model.layers(), model.config().width,
+                                 {.layers = {layer}, .row_limit = limit});
+  run_rows(backend, model, rows, collector);
   collector.finish();
   return collector.moments(layer);
 }
@@ -87,6 +122,34 @@ double prediction_distance(const AffineMap& a, const AffineMap& b, const CoMomen
 }
 
 }  // namespace
+
+/// What float products do to a fit of a trained layer: docs/surrogates.md quotes these figures.
+TEST_CASE("blocked products move a trained layer's predictions by no more than is documented") {
+  const auto data = shared_data();
+  if (!data) return;
+  const std::filesystem::path folder = *data / "models" / "books-gpt2";
+  B backend;
+  const AnyTransformer<B> model = load_model(backend, folder);
+  Activations activations;
+  run_rows(backend, model,
+           fit_rows(Tokenizer::from_folder(folder), *data / "wikitext" / "wiki.test.raw", 10000),
+           activations);
+  const CoMoments exact = activations.moments(GramPrecision::exact);
+  const CoMoments blocked = activations.moments(GramPrecision::blocked);
+  for (const RidgeOptions& options : {RidgeOptions{0.01, LambdaScale::absolute}, RidgeOptions{}}) {
+    const auto fit = RidgeSurrogate::fit(exact, options);
+    const auto rough = RidgeSurrogate::fit(blocked, options);
+    const double distance = prediction_distance(rough.map(), fit.map(), exact);
+    const double r2_lost = explained(fit.map(), exact).r2 - explained(rough.map(), exact).r2;
+    MESSAGE("lambda " << fit.report().lambda << ": condition " << fit.report().condition
+                      << ", predictions move by " << distance << ", R2 "
+                      << fit.report().in_sample.r2 << " falls by " << r2_lost
+                      << ", solved by Cholesky: "
+                      << (rough.report().method == RidgeMethod::cholesky));
+    CHECK(distance < 1e-4);
+    CHECK(std::abs(r2_lost) < 1e-8);
+  }
+}
 
 TEST_CASE("the published fit of a trained model's layer is reproduced") {
   const auto data = shared_data();
