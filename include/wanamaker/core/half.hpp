@@ -12,14 +12,20 @@ namespace wanamaker::inline WANAMAKER_ABI {
 
 /// Binary16 bits to float: exact for every value, subnormals and NaN included.
 WANAMAKER_KERNEL constexpr float float_from_half_bits(std::uint16_t bits) {
+  // Masks in place of branches, so that compilers vectorise loops over this; and no operand is a
+  // subnormal float, which processors are slow with.
+  constexpr std::uint32_t rebias = (127 - 15) << 23;
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
   const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fffu) << 13;
-  // Exponent bias 15 -> 127: multiply by 2^112, which also renormalises subnormals exactly.
-  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
-  const bool special = (bits & 0x7c00u) == 0x7c00u;
-  const std::uint32_t value =
-      special ? (magnitude | 0x7f800000u) : std::bit_cast<std::uint32_t>(scaled);
-  return std::bit_cast<float>(value | sign);
+  const std::uint32_t exponent = bits & 0x7c00u;
+  // Exponents of all ones stay all ones: 31 + 112 + 112 = 255.
+  const std::uint32_t normal = magnitude + rebias + (exponent == 0x7c00u ? rebias : 0);
+  // 2^-14 · (1 + m/2^10) − 2^-14 = m · 2^-24.
+  const std::uint32_t one_and_fraction = ((bits & 0x03ffu) << 13) | 0x38800000u;
+  const std::uint32_t subnormal =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(one_and_fraction) - 0x1p-14f);
+  const std::uint32_t is_subnormal = 0u - static_cast<std::uint32_t>(exponent == 0);
+  return std::bit_cast<float>((subnormal & is_subnormal) | (normal & ~is_subnormal) | sign);
 }
 
 /// Float to binary16 bits, round to nearest even; overflow gives infinity, NaN stays (quiet) NaN.
