@@ -48,6 +48,14 @@ function(wanamaker_own_target target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
 endfunction()
 
+# wanamaker_compiled_only(<target>): for sources whose compilation is the test; what they run is
+# tested elsewhere. Sanitizers and optimisation would only make it slow.
+function(wanamaker_compiled_only target)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    target_compile_options(${target} PRIVATE -fno-sanitize=all -O0)
+  endif()
+endfunction()
+
 # wanamaker_program_from_folder(<name> <folder>): one program of all sources in the folder.
 function(wanamaker_program_from_folder name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
@@ -61,5 +69,13 @@ function(wanamaker_program_from_folder name folder)
   target_compile_definitions(${name} PRIVATE
     WANAMAKER_EXAMPLES_DATA="${PROJECT_SOURCE_DIR}/examples/data")
   set_target_properties(${name} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder}
+    UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # The sources that include the same large headers are compiled as one unit; the engines, which
+  # take longest, at the same time.
+  foreach(source IN LISTS sources)
+    if(NOT source MATCHES "/engine[^/]*$")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP program)
+    endif()
+  endforeach()
 endfunction()

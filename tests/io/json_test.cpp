@@ -27,7 +27,7 @@ std::string message_of(const std::string& text) {
   return "";
 }
 
-std::string id_of(const std::string& text) {
+std::string json_error(const std::string& text) {
   return error_id([&] { parse_json(text, "here.json"); });
 }
 
@@ -103,24 +103,24 @@ TEST_CASE("what is not one JSON document is refused") {
         "nul", "1 2", "[] x",     "'a'",     "\"a",    "\"\\x\"", "\"\\ud800\"", "01",    "+1",
         ".5",  "NaN", "Infinity", "[1e999]", "{1:2}",  "// c\n1", "\"\n\""}) {
     CAPTURE(text);
-    CHECK(id_of(text) == "json/syntax");
+    CHECK(json_error(text) == "json/syntax");
   }
-  CHECK(id_of(std::string("\"\xc3\"", 3)) == "json/invalid-utf8");
-  CHECK(id_of("\xff") == "json/invalid-utf8");
-  CHECK(id_of(std::string("{}\0x", 4)) == "json/syntax");
+  CHECK(json_error(std::string("\"\xc3\"", 3)) == "json/invalid-utf8");
+  CHECK(json_error("\xff") == "json/invalid-utf8");
+  CHECK(json_error(std::string("{}\0x", 4)) == "json/syntax");
   CHECK(message_of(std::string("[\n\0]", 4)).starts_with("here.json, line 2 (byte 2): "));
 }
 
 TEST_CASE("keys may be repeated in different objects only") {
-  CHECK(id_of(R"({"a": {"a": 1}, "b": {"a": 2}})").empty());
-  CHECK(id_of(R"({"a": {"x": 1, "x": 2}})") == "json/duplicate-key");
-  CHECK(id_of(R"([{"a": 1, "b": [], "\u0061": {}}])") == "json/duplicate-key");
+  CHECK(json_error(R"({"a": {"a": 1}, "b": {"a": 2}})").empty());
+  CHECK(json_error(R"({"a": {"x": 1, "x": 2}})") == "json/duplicate-key");
+  CHECK(json_error(R"([{"a": 1, "b": [], "\u0061": {}}])") == "json/duplicate-key");
 }
 
 TEST_CASE("depth and size are bounded") {
-  CHECK(id_of(nested(64)).empty());
-  CHECK(id_of(nested(65)) == "json/too-deep");
-  CHECK(id_of(std::string(1'000'000, '[')) == "json/too-deep");
+  CHECK(json_error(nested(64)).empty());
+  CHECK(json_error(nested(65)) == "json/too-deep");
+  CHECK(json_error(std::string(1'000'000, '[')) == "json/too-deep");
   CHECK(error_id([] { parse_json("[1, 2]", "x", {.bytes = 5}); }) == "json/too-large");
   CHECK(error_id([] { parse_json("[1, 2]", "x", {.bytes = 6}); }).empty());
 }

@@ -27,7 +27,7 @@ void read_all(const std::filesystem::path& path) {
   CHECK(size * size_in_bytes(array.dtype()) == array.bytes().size());
 }
 
-std::string id_of(const std::string& bytes) {
+std::string npy_error(const std::string& bytes) {
   const TemporaryFolder folder;
   const auto path = folder / "ids.npy";
   write_bytes(path, bytes);
@@ -92,7 +92,7 @@ std::string written_as(const std::string& descr, const Shape& shape) {
 /// Checks that a file with these bytes is refused with this id.
 void check_refused(const std::string& bytes, const std::string& id) {
   CAPTURE(bytes);
-  CHECK(id_of(bytes) == id);
+  CHECK(npy_error(bytes) == id);
 }
 
 }  // namespace
@@ -122,9 +122,9 @@ TEST_CASE("headers of versions 2 and 3 are read") {
 }
 
 TEST_CASE("what is not read is refused by name") {
-  CHECK(id_of(from_hex(recorded_formats()["npy_fortran"])) == "npy/fortran-order");
-  CHECK(id_of(from_hex(recorded_formats()["npy_big_endian"])) == "npy/dtype");
-  CHECK(id_of(from_hex(recorded_formats()["npy_structured"])) == "npy/header");
+  CHECK(npy_error(from_hex(recorded_formats()["npy_fortran"])) == "npy/fortran-order");
+  CHECK(npy_error(from_hex(recorded_formats()["npy_big_endian"])) == "npy/dtype");
+  CHECK(npy_error(from_hex(recorded_formats()["npy_structured"])) == "npy/header");
 }
 
 TEST_CASE("a dictionary may be written in other ways") {
@@ -137,13 +137,13 @@ TEST_CASE("a dictionary may be written in other ways") {
            "{'descr': '<f4', 'fortran_order': True, 'shape': (6,)}",
        }) {
     CAPTURE(text);
-    CHECK(id_of(file_of(text, data)).empty());
+    CHECK(npy_error(file_of(text, data)).empty());
   }
 }
 
 TEST_CASE("files that are cut, too long, or no .npy at all") {
   const std::string good = file_of(dictionary_of("'<f4'", "False", "(2,)"), "12345678");
-  REQUIRE(id_of(good).empty());
+  REQUIRE(npy_error(good).empty());
   check_refused("", "file/empty");
   check_refused("\x93NUMPY", "npy/magic");
   check_refused("\x93NUMPX" + good.substr(6), "npy/magic");
@@ -218,7 +218,7 @@ TEST_CASE("headers that are no such dictionary") {
 TEST_CASE("dimensions are bounded in number") {
   std::string ones;
   for (int i = 0; i < 64; ++i) ones += "1,";
-  CHECK(id_of(file_of(dictionary_of("'<f8'", "False", "(" + ones + ")"), "12345678")).empty());
+  CHECK(npy_error(file_of(dictionary_of("'<f8'", "False", "(" + ones + ")"), "12345678")).empty());
   check_refused(file_of(dictionary_of("'<f8'", "False", "(1," + ones + ")"), "12345678"),
                 "npy/header");
 }

@@ -17,7 +17,7 @@ using namespace wanamaker;
 namespace {
 
 /// A file of this header and data, whatever they say.
-std::string file_of(const std::string& header, const std::string& data = "") {
+std::string safetensors_bytes(const std::string& header, const std::string& data = "") {
   const std::uint64_t size = header.size();
   std::string bytes(8, '\0');
   std::memcpy(bytes.data(), &size, 8);
@@ -38,7 +38,7 @@ std::vector<double> as_doubles(const SafetensorsFile& file, const std::string& n
 }
 
 /// Reads everything that there is, in every way that is offered.
-void read_all(const std::filesystem::path& path) {
+void read_all_tensors(const std::filesystem::path& path) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   for (const std::string& name : file.names()) {
     const std::size_t size = as_doubles(file, name).size();
@@ -51,8 +51,8 @@ std::string id_of(const std::string& bytes) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "model.safetensors";
   write_bytes(path, bytes);
-  succeeds_or_names(path, [&] { read_all(path); });
-  return error_id([&] { read_all(path); });
+  succeeds_or_names(path, [&] { read_all_tensors(path); });
+  return error_id([&] { read_all_tensors(path); });
 }
 
 struct RandomTensor {
@@ -92,7 +92,7 @@ void write(const std::filesystem::path& path, const std::vector<RandomTensor>& t
 }
 
 /// Checks that a file with these bytes is refused with this id.
-void check_refused(const std::string& bytes, const std::string& id) {
+void check_file_refused(const std::string& bytes, const std::string& id) {
   CAPTURE(bytes);
   CHECK(id_of(bytes) == id);
 }
@@ -235,7 +235,7 @@ TEST_CASE("tensors may lie at any alignment and in any order") {
       "{" + entry("z", "F64", "[1]", "[17,25]") + "," + entry("y", "F32", "[1,1]", "[13,17]") +
       "," + entry("x", "F64", "[1]", "[5,13]") + "," + entry("bytes", "U8", "[5]", "[0,5]") + "}";
   for (std::size_t blanks = 0; blanks < 8; ++blanks) {
-    write_bytes(folder / "f", file_of(header + std::string(blanks, ' '), data));
+    write_bytes(folder / "f", safetensors_bytes(header + std::string(blanks, ' '), data));
     const SafetensorsFile file = SafetensorsFile::open(folder / "f");
     CHECK(file.read<double>("x") == std::vector<double>{x});
     CHECK(file.read<double>("z") == std::vector<double>{x});
@@ -244,40 +244,44 @@ TEST_CASE("tensors may lie at any alignment and in any order") {
 }
 
 TEST_CASE("legal corners") {
-  CHECK(id_of(file_of("{}")).empty());
-  CHECK(id_of(file_of("{\"__metadata__\":{}}")).empty());
+  CHECK(id_of(safetensors_bytes("{}")).empty());
+  CHECK(id_of(safetensors_bytes("{\"__metadata__\":{}}")).empty());
   const std::string whole = entry("a", "U8", "[4]", "[0,4]");
   CHECK(
-      id_of(file_of("{" + entry("e", "F32", "[0]", "[0,0]") + "," + whole + "}", "abcd")).empty());
+      id_of(safetensors_bytes("{" + entry("e", "F32", "[0]", "[0,0]") + "," + whole + "}", "abcd"))
+          .empty());
   CHECK(
-      id_of(file_of("{" + whole + "," + entry("e", "F32", "[0]", "[4,4]") + "}", "abcd")).empty());
+      id_of(safetensors_bytes("{" + whole + "," + entry("e", "F32", "[0]", "[4,4]") + "}", "abcd"))
+          .empty());
 }
 
 TEST_CASE("files that are cut, too long, or no safetensors at all") {
-  const std::string good = file_of("{" + entry("a", "F32", "[2]", "[0,8]") + "}", "12345678");
+  const std::string good =
+      safetensors_bytes("{" + entry("a", "F32", "[2]", "[0,8]") + "}", "12345678");
   REQUIRE(id_of(good).empty());
-  check_refused("", "file/empty");
-  check_refused("1234567", "safetensors/truncated");
-  check_refused(std::string(8, '\xff'), "safetensors/header-size");
-  check_refused(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8), "safetensors/header-size");
-  check_refused(std::string("\0\0\0\0\0\0\0\x80{}", 10), "safetensors/header-size");
-  check_refused(good.substr(0, 20), "safetensors/truncated");
-  check_refused(good.substr(0, good.size() - 1), "safetensors/out-of-range");
-  check_refused(good + "x", "safetensors/trailing-bytes");
-  check_refused(file_of("{}", "x"), "safetensors/trailing-bytes");
+  check_file_refused("", "file/empty");
+  check_file_refused("1234567", "safetensors/truncated");
+  check_file_refused(std::string(8, '\xff'), "safetensors/header-size");
+  check_file_refused(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8), "safetensors/header-size");
+  check_file_refused(std::string("\0\0\0\0\0\0\0\x80{}", 10), "safetensors/header-size");
+  check_file_refused(good.substr(0, 20), "safetensors/truncated");
+  check_file_refused(good.substr(0, good.size() - 1), "safetensors/out-of-range");
+  check_file_refused(good + "x", "safetensors/trailing-bytes");
+  check_file_refused(safetensors_bytes("{}", "x"), "safetensors/trailing-bytes");
 }
 
 TEST_CASE("headers that are no such JSON") {
   for (const char* header : {"", "[]", " {}", "null", "{\"a\":[[[[", "{\"a\":{\"shape\":[[",
                              "{\"a\":1}", "{\"a\":null}", "{\"a\":{}}", "{\"a\":{\"shape\":{}}}"}) {
-    check_refused(file_of(header), "safetensors/header");
+    check_file_refused(safetensors_bytes(header), "safetensors/header");
   }
   for (const char* header : {"{", "{}x", "{}{}", "{\"a\"}", "{\"a\":{{"}) {
-    check_refused(file_of(header), "json/syntax");
+    check_file_refused(safetensors_bytes(header), "json/syntax");
   }
-  check_refused(file_of(std::string("{}\0", 3)), "json/syntax");
-  check_refused(file_of("{\"\xff\":1}"), "json/invalid-utf8");
-  check_refused(file_of("{\"a\":" + std::string(100'000, '[')), "safetensors/header");
+  check_file_refused(safetensors_bytes(std::string("{}\0", 3)), "json/syntax");
+  check_file_refused(safetensors_bytes("{\"\xff\":1}"), "json/invalid-utf8");
+  check_file_refused(safetensors_bytes("{\"a\":" + std::string(100'000, '[')),
+                     "safetensors/header");
 }
 
 TEST_CASE("each kind of lie about one tensor has its error") {
@@ -322,8 +326,9 @@ TEST_CASE("each kind of lie about one tensor has its error") {
       {"F32", "[1]", "[0,4]", "safetensors/trailing-bytes"},
   };
   for (const Lie& lie : lies) {
-    check_refused(file_of("{" + entry("a", lie.dtype, lie.shape, lie.offsets) + "}", "12345678"),
-                  lie.id);
+    check_file_refused(
+        safetensors_bytes("{" + entry("a", lie.dtype, lie.shape, lie.offsets) + "}", "12345678"),
+        lie.id);
   }
 }
 
@@ -356,7 +361,7 @@ TEST_CASE("members that are missing, repeated, unknown, or of another kind") {
        "json/duplicate-key"},
   };
   for (const Lie& lie : lies) {
-    check_refused(file_of("{" + std::string(lie.members) + "}", "12345678"), lie.id);
+    check_file_refused(safetensors_bytes("{" + std::string(lie.members) + "}", "12345678"), lie.id);
   }
 }
 
@@ -364,8 +369,8 @@ TEST_CASE("tensors that share, skip or repeat") {
   const std::string whole = entry("a", "F32", "[2]", "[0,8]");
   const std::string half_of_it = entry("b", "F32", "[1]", "[4,8]");
   const auto check_pair = [](const std::string& first, const std::string& second, const char* id) {
-    check_refused(file_of("{" + first + "," + second + "}", "12345678"), id);
-    check_refused(file_of("{" + second + "," + first + "}", "12345678"), id);
+    check_file_refused(safetensors_bytes("{" + first + "," + second + "}", "12345678"), id);
+    check_file_refused(safetensors_bytes("{" + second + "," + first + "}", "12345678"), id);
   };
   check_pair(whole, whole, "json/duplicate-key");
   check_pair(whole, half_of_it, "safetensors/overlap");
@@ -378,9 +383,10 @@ TEST_CASE("dimensions are bounded in number") {
   std::string ones = "1";
   for (int i = 1; i < 64; ++i) ones += ",1";
   const std::string data(4, '\0');
-  CHECK(id_of(file_of("{" + entry("a", "F32", "[" + ones + "]", "[0,4]") + "}", data)).empty());
-  CHECK(id_of(file_of("{" + entry("a", "F32", "[1," + ones + "]", "[0,4]") + "}", data)) ==
-        "safetensors/header");
+  CHECK(id_of(safetensors_bytes("{" + entry("a", "F32", "[" + ones + "]", "[0,4]") + "}", data))
+            .empty());
+  CHECK(id_of(safetensors_bytes("{" + entry("a", "F32", "[1," + ones + "]", "[0,4]") + "}",
+                                data)) == "safetensors/header");
 }
 
 TEST_CASE("NaN and infinities are refused with tensor and element, or allowed when asked") {
@@ -460,7 +466,7 @@ TEST_CASE("damaged files are read or refused, never worse") {
       bytes = read_bytes(path);
     }
     write_bytes(path, damaged(bytes, random));
-    read += succeeds_or_names(path, [&] { read_all(path); }) ? 1 : 0;
+    read += succeeds_or_names(path, [&] { read_all_tensors(path); }) ? 1 : 0;
   }
   CHECK(read > 0);
   CHECK(read < rounds);
@@ -472,12 +478,12 @@ TEST_CASE("every truncation and every changed header byte of one file is read or
   const std::string bytes = from_hex(recorded_formats()["written_by_safetensors"]);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     write_bytes(path, bytes.substr(0, size));
-    CHECK(!succeeds_or_names(path, [&] { read_all(path); }));
+    CHECK(!succeeds_or_names(path, [&] { read_all_tensors(path); }));
   }
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     std::string changed = bytes;
     changed[i] = static_cast<char>(changed[i] ^ (1 << (i % 8)));
     write_bytes(path, changed);
-    succeeds_or_names(path, [&] { read_all(path); });
+    succeeds_or_names(path, [&] { read_all_tensors(path); });
   }
 }

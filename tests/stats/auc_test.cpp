@@ -15,9 +15,6 @@ using namespace wanamaker_test;
 
 namespace {
 
-const double not_a_number = std::numeric_limits<double>::quiet_NaN();
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
-
 /// ½ where equal, else whether a > b.
 double win(double a, double b) {
   return a > b ? 1 : a == b ? 0.5 : 0;

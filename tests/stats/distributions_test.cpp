@@ -15,7 +15,6 @@ using namespace wanamaker_test;
 
 namespace {
 
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The continued fraction loses 4e-17 · degrees, at most 1e4 degrees; the peer is as good.

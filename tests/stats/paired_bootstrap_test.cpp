@@ -16,8 +16,6 @@ using namespace wanamaker_test;
 
 namespace {
 
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
-
 PairedSums reference_documents() {
   return {.tokens = recorded_as<Index>("paired", "tokens"),
           .difference_nats = recorded("paired", "difference_nats")};

@@ -1,10 +1,15 @@
-// Values recorded from peer libraries by tests/reference/stats.py.
+// Values recorded from peer libraries by tests/reference/stats.py, and constants
+// that these tests share.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
 namespace wanamaker_test {
+
+inline constexpr double epsilon = std::numeric_limits<double>::epsilon();
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// The recorded numbers under group and key of tests/reference/stats.json; one for a single number.
 std::vector<double> recorded(const std::string& group, const std::string& key);

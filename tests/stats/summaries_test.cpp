@@ -18,9 +18,6 @@ using namespace wanamaker_test;
 
 namespace {
 
-const double not_a_number = std::numeric_limits<double>::quiet_NaN();
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
-
 std::vector<double> normals(std::uint64_t seed, int count, double mean = 0) {
   RandomStream random(seed);
   std::vector<double> values;

@@ -11,13 +11,6 @@ using namespace wanamaker_test;
 
 namespace {
 
-bool same_bits(const CoMoments& a, const CoMoments& b) {
-  return a.rows() == b.rows() && a.weight() == b.weight() && a.precision() == b.precision() &&
-         a.state().mean_x == b.state().mean_x && a.state().mean_y == b.state().mean_y &&
-         a.state().xx == b.state().xx && a.state().xy == b.state().xy &&
-         a.state().yy == b.state().yy;
-}
-
 const std::string settings = sha256_hex("model, text and options");
 
 }  // namespace

@@ -9,7 +9,6 @@ using namespace wanamaker_test;
 
 namespace {
 
-constexpr double eps = 0x1p-53;
 constexpr double eps_float = 0x1p-24;
 
 /// Shifted values are at most (1 + 4) standard deviations about in the mean square (ChooseShift),
@@ -28,12 +27,6 @@ void check_against_definition(B backend, double offset, double roundoff) {
     const CoMomentState expected = oracle_moments(data);
     CHECK(moments_close(moments_of(backend, data), expected, exact_tolerance(n) + roundoff));
   }
-}
-
-bool same_bits(const CoMoments& a, const CoMoments& b) {
-  return a.rows() == b.rows() && a.weight() == b.weight() && a.state().mean_x == b.state().mean_x &&
-         a.state().mean_y == b.state().mean_y && a.state().xx == b.state().xx &&
-         a.state().xy == b.state().xy && a.state().yy == b.state().yy;
 }
 
 }  // namespace

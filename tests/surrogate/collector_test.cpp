@@ -33,14 +33,7 @@ std::vector<Data> three_layers(Index rows) {
 /// As in co_moments_test; and means, rounded at the size of the offset, 1e4, enter the differences
 /// of blocks, in units of standard deviations of at least 1/2.
 double tolerance(Index n) {
-  constexpr double eps = 0x1p-53;
   return 17.0 * static_cast<double>(n + 16) * eps + 2.0 * eps * 1e4 / 0.5;
-}
-
-bool same_bits(const CoMoments& a, const CoMoments& b) {
-  return a.rows() == b.rows() && a.state().mean_x == b.state().mean_x &&
-         a.state().mean_y == b.state().mean_y && a.state().xx == b.state().xx &&
-         a.state().xy == b.state().xy && a.state().yy == b.state().yy;
 }
 
 }  // namespace

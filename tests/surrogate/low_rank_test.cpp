@@ -8,8 +8,6 @@ using namespace wanamaker_test;
 
 namespace {
 
-constexpr double eps = 0x1p-53;
-
 /// Spectral gaps of the reference data are above 1e-2 of the largest value.
 constexpr double reference_tolerance = 1e4 * eps;
 

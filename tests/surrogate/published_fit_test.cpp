@@ -18,7 +18,7 @@ using namespace wanamaker_test;
 
 namespace {
 
-using B = BlasBackend<double>;
+using Blas = BlasBackend<double>;
 constexpr Index layer = 3;
 
 struct Batches {
@@ -72,8 +72,8 @@ struct Activations {
 
 /// Blocks 0 … layer; what comes after changes nothing.
 template <class Observer>
-void run_to_layer(B& backend, const AnyTransformer<B>& model, const PackedBatch<B>& batch,
-                  Workspace<B>& workspace, Observer& observer) {
+void run_to_layer(Blas& backend, const AnyTransformer<Blas>& model, const PackedBatch<Blas>& batch,
+                  Workspace<Blas>& workspace, Observer& observer) {
   auto residual = make_matrix(backend, batch.rows(), model.config().width);
   model.visit([&](const auto& m) {
     m.embed(backend, batch, residual.view());
@@ -84,8 +84,9 @@ void run_to_layer(B& backend, const AnyTransformer<B>& model, const PackedBatch<
 }
 
 template <class Observer>
-void run_rows(B& backend, const AnyTransformer<B>& model, const Batches& rows, Observer& observer) {
-  Workspace<B> workspace(backend);
+void run_rows(Blas& backend, const AnyTransformer<Blas>& model, const Batches& rows,
+              Observer& observer) {
+  Workspace<Blas> workspace(backend);
   for (std::size_t s = 0; s + 1 < rows.offsets.size(); s += 8) {
     const std::size_t end = std::min(s + 8, rows.offsets.size() - 1);
     std::vector<Index> offsets;
@@ -93,13 +94,14 @@ void run_rows(B& backend, const AnyTransformer<B>& model, const Batches& rows, O
     const auto tokens = std::span(rows.tokens)
                             .subspan(static_cast<std::size_t>(rows.offsets[s]),
                                      static_cast<std::size_t>(offsets.back()));
-    run_to_layer(backend, model, PackedBatch<B>(backend, tokens, offsets), workspace, observer);
+    run_to_layer(backend, model, PackedBatch<Blas>(backend, tokens, offsets), workspace, observer);
   }
 }
 
-CoMoments collect(B& backend, const AnyTransformer<B>& model, const Batches& rows, Index limit) {
-  CoMomentCollector<B> collector(backend, model.layers(), model.config().width,
-                                 {.layers = {layer}, .row_limit = limit});
+CoMoments collect_layer(Blas& backend, const AnyTransformer<Blas>& model, const Batches& rows,
+                        Index limit) {
+  CoMomentCollector<Blas> collector(backend, model.layers(), model.config().width,
+                                    {.layers = {layer}, .row_limit = limit});
   run_rows(backend, model, rows, collector);
   collector.finish();
   return collector.moments(layer);
@@ -128,8 +130,8 @@ TEST_CASE("blocked products move a trained layer's predictions by no more than i
   const auto data = shared_data();
   if (!data) return;
   const std::filesystem::path folder = *data / "models" / "books-gpt2";
-  B backend;
-  const AnyTransformer<B> model = load_model(backend, folder);
+  Blas backend;
+  const AnyTransformer<Blas> model = load_model(backend, folder);
   Activations activations;
   run_rows(backend, model,
            fit_rows(Tokenizer::from_folder(folder), *data / "wikitext" / "wiki.test.raw", 10000),
@@ -163,12 +165,12 @@ TEST_CASE("the published fit of a trained model's layer is reproduced") {
     return tensors.read<double>("float64_one_thread." + name);
   };
 
-  B backend;
-  const AnyTransformer<B> model = load_model(backend, folder);
+  Blas backend;
+  const AnyTransformer<Blas> model = load_model(backend, folder);
   const Batches rows =
       fit_rows(Tokenizer::from_folder(folder), *data / "wikitext" / "wiki.test.raw", 10000);
   CHECK(rows.tokens.size() == 10105);
-  const CoMoments moments = collect(backend, model, rows, 10000);
+  const CoMoments moments = collect_layer(backend, model, rows, 10000);
   const auto fit = RidgeSurrogate::fit(moments, {0.01, LambdaScale::absolute});
 
   // Both run in double. Activations agree to about 1e-13; directions of size √0.01 = 0.1 or less,

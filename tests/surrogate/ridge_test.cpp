@@ -11,16 +11,8 @@ using namespace wanamaker_test;
 
 namespace {
 
-constexpr double eps = 0x1p-53;
-
-/// Normwise: ‖a − b‖_max <= relative·‖b‖_max. A solution of (A + λI)W = B is off by about
-/// condition·n·eps in that sense; small single entries may be off by more.
-bool near(const std::vector<double>& a, const std::vector<double>& b, double relative) {
-  double size = 0;
-  for (const double value : b) size = std::max(size, std::abs(value));
-  return all_close(a, b, 0.0, relative * size);
-}
-
+/// A solution of (A + λI)W = B is off by about condition·n·eps normwise; small single entries may
+/// be off by more.
 double solve_tolerance(const CoMoments& moments, const RidgeReport& report) {
   return 10.0 * static_cast<double>(moments.rows() + moments.inputs()) * eps * report.condition;
 }
@@ -304,7 +296,7 @@ TEST_CASE("as MLP policies, surrogates predict what their maps say") {
 TEST_CASE("weights that the storage type cannot hold are refused") {
   CHECK(error_id([] { detail::narrowed<half>({1.0, 70000.0}); }) == "numeric/weight-overflow");
   CHECK(error_id([] { detail::narrowed<float>({1e39}); }) == "numeric/weight-overflow");
-  CHECK(detail::narrowed<bfloat16>({70000.0}).size() == 1);
+  CHECK(detail::narrowed<wanamaker::bfloat16>({70000.0}).size() == 1);
 }
 
 TEST_CASE("bad penalties and empty data are refused") {

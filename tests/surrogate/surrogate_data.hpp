@@ -34,6 +34,24 @@ namespace wanamaker_test {
 
 using namespace wanamaker;
 
+/// The unit of rounding of double.
+inline constexpr double eps = 0x1p-53;
+
+/// |a − b| ≤ relative · the largest |b|, for every element.
+inline bool near(const std::vector<double>& a, const std::vector<double>& b, double relative) {
+  double size = 0;
+  for (const double value : b) size = std::max(size, std::abs(value));
+  return all_close(a, b, 0.0, relative * size);
+}
+
+/// Two co-moments of the same bits.
+inline bool same_bits(const CoMoments& a, const CoMoments& b) {
+  return a.rows() == b.rows() && a.weight() == b.weight() && a.precision() == b.precision() &&
+         a.state().mean_x == b.state().mean_x && a.state().mean_y == b.state().mean_y &&
+         a.state().xx == b.state().xx && a.state().xy == b.state().xy &&
+         a.state().yy == b.state().yy;
+}
+
 struct NaiveGemm {
   template <class T>
   static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c) {

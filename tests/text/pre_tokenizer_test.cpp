@@ -30,7 +30,7 @@ Words matched(const Regex& regex, std::string_view text) {
   return words;
 }
 
-Words split(std::vector<PreTokenizer::Step> steps, std::string_view text) {
+Words words_of(std::vector<PreTokenizer::Step> steps, std::string_view text) {
   Words words;
   PreTokenizer(std::move(steps)).for_each_word(text, [&](std::string_view word) {
     words.emplace_back(word);
@@ -150,16 +150,16 @@ TEST_CASE("a megabyte of one class is one word for both") {
 
 TEST_CASE("steps") {
   const IsolatingSplit digits_apart{pattern(R"(\p{N})")};
-  CHECK(split({digits_apart}, "ab12c") == Words{"ab", "1", "2", "c"});
-  CHECK(split({digits_apart}, "") == Words{});
+  CHECK(words_of({digits_apart}, "ab12c") == Words{"ab", "1", "2", "c"});
+  CHECK(words_of({digits_apart}, "") == Words{});
   // An empty match cuts without a piece of its own.
-  CHECK(split({IsolatingSplit{pattern("(?=b)")}}, "abab") == Words{"a", "ba", "b"});
-  CHECK(split({DigitSplit{true}}, "ab12\u0663c") == Words{"ab", "1", "2", "\u0663", "c"});
-  CHECK(split({DigitSplit{false}}, "ab12\u0663c") == Words{"ab", "12\u0663", "c"});
-  CHECK(split({ByteLevelSplit{.add_prefix_space = true}}, "ab c") == Words{" ab", " c"});
-  CHECK(split({ByteLevelSplit{.add_prefix_space = true}}, " ab") == Words{" ab"});
-  CHECK(split({ByteLevelSplit{.use_regex = false}}, "ab c") == Words{"ab c"});
-  CHECK(split({DigitSplit{true}, ByteLevelSplit{.add_prefix_space = true}}, "a 12") ==
+  CHECK(words_of({IsolatingSplit{pattern("(?=b)")}}, "abab") == Words{"a", "ba", "b"});
+  CHECK(words_of({DigitSplit{true}}, "ab12\u0663c") == Words{"ab", "1", "2", "\u0663", "c"});
+  CHECK(words_of({DigitSplit{false}}, "ab12\u0663c") == Words{"ab", "12\u0663", "c"});
+  CHECK(words_of({ByteLevelSplit{.add_prefix_space = true}}, "ab c") == Words{" ab", " c"});
+  CHECK(words_of({ByteLevelSplit{.add_prefix_space = true}}, " ab") == Words{" ab"});
+  CHECK(words_of({ByteLevelSplit{.use_regex = false}}, "ab c") == Words{"ab c"});
+  CHECK(words_of({DigitSplit{true}, ByteLevelSplit{.add_prefix_space = true}}, "a 12") ==
         Words{" a", " ", " 1", " 2"});
-  CHECK(split({}, "ab c") == Words{"ab c"});
+  CHECK(words_of({}, "ab c") == Words{"ab c"});
 }

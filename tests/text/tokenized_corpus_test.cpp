@@ -15,7 +15,7 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 
-Tokenizer tiny() {
+Tokenizer tiny_tokenizer() {
   return Tokenizer(read_tokenizer_json(TinyTokenizer().tokenizer_json().dump(), "tokenizer.json"));
 }
 
@@ -34,7 +34,7 @@ Corpus random_corpus(std::size_t documents) {
 }  // namespace
 
 TEST_CASE("documents keep their identity, and counts are theirs") {
-  const Tokenizer tokenizer = tiny();
+  const Tokenizer tokenizer = tiny_tokenizer();
   Corpus corpus;
   corpus.documents.push_back(
       {.name = "one", .index = 0, .source = "f, line 1", .content = "he the"});
@@ -64,7 +64,7 @@ TEST_CASE("ready ids need no tokenizer; text does") {
 }
 
 TEST_CASE("the result does not depend on threads") {
-  const Tokenizer tokenizer = tiny();
+  const Tokenizer tokenizer = tiny_tokenizer();
   const Corpus corpus = random_corpus(150);
   const TokenizedCorpus alone = tokenize(corpus, &tokenizer);
   ThreadPool pool(3);
@@ -89,7 +89,7 @@ TEST_CASE("the hash is of the bytes that its definition names") {
 }
 
 TEST_CASE("a fault in a document names it, from any thread") {
-  const Tokenizer tokenizer = tiny();
+  const Tokenizer tokenizer = tiny_tokenizer();
   Corpus corpus = random_corpus(40);
   corpus.documents[30].content = "bad \xff";
   corpus.documents[30].source = "file, line 31";
@@ -103,7 +103,7 @@ TEST_CASE("a fault in a document names it, from any thread") {
 }
 
 TEST_CASE("progress is reported, and can stop the work") {
-  const Tokenizer tokenizer = tiny();
+  const Tokenizer tokenizer = tiny_tokenizer();
   const Corpus corpus = random_corpus(40);
   Index last = -1;
   tokenize(corpus, &tokenizer, {}, {[&](std::string_view, Index done, Index total) {
