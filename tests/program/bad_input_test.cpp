@@ -1,0 +1,261 @@
+// The study program on bad input, run as a user runs it: one clear line, exit code 1, whatever is
+// wrong. Every case damages a copy of the small model that comes with the program.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "testing.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace wanamaker_test;
+
+const fs::path whole_model = fs::path(WANAMAKER_EXAMPLES_DATA) / "models/books-gpt2";
+
+struct Outcome {
+  int code = -1;  // of a signal: 1000 + its number
+  std::string errors;
+};
+
+std::string quoted(const fs::path& path) {
+  return "'" + path.string() + "'";
+}
+
+/// Runs `study ARGUMENTS`, its standard output in a file.
+Outcome run_study(const std::string& arguments, const fs::path& output = "/dev/null") {
+  const TemporaryFolder folder;
+  const fs::path errors = folder / "errors";
+  const std::string command =
+      quoted(WANAMAKER_STUDY) + " " + arguments + " >" + quoted(output) + " 2>" + quoted(errors);
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), read_bytes(errors)};
+}
+
+/// Exit code 1 and one line, which has each of `parts`.
+void check_refused(const Outcome& outcome, const std::vector<std::string>& parts) {
+  INFO("standard error: ", outcome.errors);
+  CHECK(outcome.code == 1);
+  CHECK(std::count(outcome.errors.begin(), outcome.errors.end(), '\n') == 1);
+  for (const std::string& part : parts) {
+    INFO("looked for: ", part);
+    CHECK(outcome.errors.find(part) != std::string::npos);
+  }
+}
+
+/// A text, a copy of the model and a folder for results.
+class Inputs {
+ public:
+  Inputs() {
+    fs::create_directory(model());
+    for (const char* file : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
+      fs::copy_file(whole_model / file, model() / file);
+    }
+    fs::create_symlink(fs::absolute(whole_model / "model.safetensors"), weights());
+    write_bytes(text(), "He opened the door and went in. She said nothing for a while.\n");
+  }
+
+  fs::path model() const { return folder_ / "model"; }
+  fs::path weights() const { return model() / "model.safetensors"; }
+  fs::path text() const { return folder_ / "text.txt"; }
+  fs::path operator/(const std::string& name) const { return folder_ / name; }
+
+  /// Measures perplexity on few tokens.
+  Outcome perplexity(const std::string& options = "") const {
+    return perplexity_into(folder_ / "out", options);
+  }
+  Outcome perplexity_into(const fs::path& out, const std::string& options = "") const {
+    return run_study("perplexity --quiet --threads 1 --model " + quoted(model()) + " --text " +
+                     quoted(text()) + " --out " + quoted(out) + " " + options);
+  }
+
+  /// Replaces the weights by damage(their bytes).
+  template <class F>
+  void damage_weights(F&& damage) {
+    std::string bytes = read_bytes(weights());
+    damage(bytes);
+    fs::remove(weights());
+    write_bytes(weights(), bytes);
+  }
+  /// Replaces the first `from` of a file; both of one length in a safetensors header.
+  static void replace(std::string& bytes, const std::string& from, const std::string& to) {
+    const std::size_t at = bytes.find(from);
+    REQUIRE(at != std::string::npos);
+    bytes.replace(at, from.size(), to);
+  }
+  void replace_in(const std::string& file, const std::string& from, const std::string& to) {
+    std::string bytes = read_bytes(model() / file);
+    replace(bytes, from, to);
+    write_bytes(model() / file, bytes);
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+std::uint64_t header_size(const std::string& bytes) {
+  std::uint64_t size = 0;
+  for (std::size_t i = 8; i-- > 0;) size = size << 8 | static_cast<unsigned char>(bytes[i]);
+  return size;
+}
+
+}  // namespace
+
+TEST_CASE("what the cases below damage is whole") {
+  const Outcome outcome = Inputs().perplexity();
+  INFO("standard error: ", outcome.errors);
+  CHECK(outcome.code == 0);
+}
+
+TEST_CASE("weights cut short: in the header's length, in the header, in the data") {
+  for (const std::size_t kept : {0u, 5u, 300u, 2000000u}) {
+    CAPTURE(kept);
+    Inputs inputs;
+    inputs.damage_weights([&](std::string& bytes) { bytes.resize(kept); });
+    check_refused(inputs.perplexity(), {"model.safetensors"});
+  }
+}
+
+TEST_CASE("a header that lies about its length, an offset or the end of the file") {
+  SUBCASE("its length") {
+    Inputs inputs;
+    inputs.damage_weights([](std::string& bytes) { bytes[6] = '\x7f'; });
+    check_refused(inputs.perplexity(), {"model.safetensors"});
+  }
+  SUBCASE("an offset, so that tensors overlap") {
+    Inputs inputs;
+    inputs.damage_weights(
+        [](std::string& bytes) { Inputs::replace(bytes, "[1152,222336]", "[1150,222334]"); });
+    check_refused(inputs.perplexity(), {"model.safetensors"});
+  }
+  SUBCASE("bytes that belong to no tensor") {
+    Inputs inputs;
+    inputs.damage_weights([](std::string& bytes) { bytes += "more"; });
+    check_refused(inputs.perplexity(), {"model.safetensors"});
+  }
+  SUBCASE("no JSON") {
+    Inputs inputs;
+    inputs.damage_weights([](std::string& bytes) { bytes[8] = '?'; });
+    check_refused(inputs.perplexity(), {"model.safetensors"});
+  }
+}
+
+TEST_CASE("tensors that are missing, of another shape, or of an unknown type") {
+  SUBCASE("missing") {
+    Inputs inputs;
+    inputs.damage_weights([](std::string& bytes) {
+      Inputs::replace(bytes, "transformer.h.0.attn.c_attn.bias",
+                      "transformer.h.0.attn.c_attn.bass");
+    });
+    check_refused(inputs.perplexity(), {"model.safetensors", "transformer.h.0.attn.c_attn.bias"});
+  }
+  SUBCASE("of another shape") {
+    Inputs inputs;
+    inputs.damage_weights([](std::string& bytes) {
+      Inputs::replace(bytes, "\"shape\":[192,576]", "\"shape\":[576,192]");
+    });
+    check_refused(inputs.perplexity(), {"transformer.h.0.attn.c_attn.weight", "576", "192"});
+  }
+  SUBCASE("of an unknown type") {
+    Inputs inputs;
+    inputs.damage_weights([](std::string& bytes) { Inputs::replace(bytes, "\"F16\"", "\"Q16\""); });
+    check_refused(inputs.perplexity(), {"model.safetensors", "Q16"});
+  }
+}
+
+TEST_CASE("a weight that is not a number") {
+  Inputs inputs;
+  inputs.damage_weights([](std::string& bytes) {
+    const std::size_t data = 8 + static_cast<std::size_t>(header_size(bytes));
+    bytes[data + 2] = '\x01';
+    bytes[data + 3] = '\x7e';
+  });
+  check_refused(inputs.perplexity(),
+                {"transformer.h.0.attn.c_attn.bias", "element 1", "NaN", "finite"});
+}
+
+TEST_CASE("texts that are empty, not UTF-8, a folder, or not there") {
+  Inputs inputs;
+  SUBCASE("empty") {
+    write_bytes(inputs.text(), "");
+    check_refused(inputs.perplexity(), {"text.txt"});
+  }
+  SUBCASE("not UTF-8, with the place of the first wrong byte") {
+    write_bytes(inputs.text(), std::string(1000, 'a') + "\xc3(");
+    check_refused(inputs.perplexity(), {"text.txt", "1000", "UTF-8"});
+  }
+  SUBCASE("a folder") {
+    fs::remove(inputs.text());
+    fs::create_directory(inputs.text());
+    check_refused(inputs.perplexity(), {"text.txt"});
+  }
+  SUBCASE("not there") {
+    fs::remove(inputs.text());
+    check_refused(inputs.perplexity(), {"text.txt"});
+  }
+}
+
+TEST_CASE("a model that is not there, is no folder, has no tokenizer, no weights or no config") {
+  Inputs inputs;
+  SUBCASE("not there") {
+    fs::remove_all(inputs.model());
+    check_refused(inputs.perplexity(), {"model"});
+  }
+  SUBCASE("no folder") {
+    fs::remove_all(inputs.model());
+    write_bytes(inputs.model(), "no model");
+    check_refused(inputs.perplexity(), {"model"});
+  }
+  SUBCASE("no config") {
+    fs::remove(inputs.model() / "config.json");
+    check_refused(inputs.perplexity(), {"config.json"});
+  }
+  SUBCASE("no tokenizer") {
+    fs::remove(inputs.model() / "tokenizer.json");
+    check_refused(inputs.perplexity(), {"tokenizer.json"});
+  }
+  SUBCASE("no weights") {
+    fs::remove(inputs.weights());
+    check_refused(inputs.perplexity(), {"model.safetensors"});
+  }
+  SUBCASE("a folder where the weights should be") {
+    fs::remove(inputs.weights());
+    fs::create_directory(inputs.weights());
+    check_refused(inputs.perplexity(), {"model.safetensors"});
+  }
+  SUBCASE("a configuration that is no JSON") {
+    write_bytes(inputs.model() / "config.json", "{");
+    check_refused(inputs.perplexity(), {"config.json"});
+  }
+  SUBCASE("a setting that is not implemented") {
+    inputs.replace_in("config.json", "\"gelu_new\"", "\"mish\"");
+    check_refused(inputs.perplexity(), {"config.json", "mish"});
+  }
+}
+
+TEST_CASE("a window longer than the model's positions") {
+  check_refused(Inputs().perplexity("--window 257"), {"--window", "256", "257"});
+}
+
+TEST_CASE("a tokenizer that gives tokens beyond the model's vocabulary") {
+  Inputs inputs;
+  inputs.replace_in("config.json", "\"vocab_size\": 4096", "\"vocab_size\": 300");
+  check_refused(inputs.perplexity(), {"text.txt", "below 300", "vocabulary"});
+}
+
+TEST_CASE("results that cannot be written: a file for a folder, a folder of the system") {
+  SUBCASE("a file where the folder should be") {
+    Inputs inputs;
+    write_bytes(inputs / "out", "");
+    check_refused(inputs.perplexity(), {"out"});
+  }
+  SUBCASE("a folder in which nothing may be created") {
+    check_refused(Inputs().perplexity_into("/proc/wanamaker"), {"/proc/wanamaker"});
+  }
+}
