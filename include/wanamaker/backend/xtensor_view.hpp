@@ -14,11 +14,10 @@ namespace wanamaker::inline WANAMAKER_ABI {
 template <class T>
 auto as_xtensor(MatrixView<T> m) {
   const std::array<std::size_t, 2> shape{static_cast<std::size_t>(m.rows),
-                                         static_cast<std::size_t>(m.cols)};
-  const std::array<std::ptrdiff_t, 2> strides{m.stride, 1};
-  // xtensor wants the number of elements here, not the extent of memory that strides reach.
-  const std::size_t elements = shape[0] * shape[1];
-  return xt::adapt(m.data, elements, xt::no_ownership(), shape, strides);
+                                         static_cast<std::size_t>(m.stride)};
+  // Not an adaptor with strides: assigning to one copies over its memory as if it were dense.
+  return xt::view(xt::adapt(m.data, shape[0] * shape[1], xt::no_ownership(), shape), xt::all(),
+                  xt::range(std::ptrdiff_t{0}, m.cols));
 }
 
 /// A host vector as an xtensor expression [size].
