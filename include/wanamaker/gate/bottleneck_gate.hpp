@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/core/math.hpp"
 #include "wanamaker/gate/gate.hpp"
-#include "wanamaker/gate/host_rows.hpp"
 #include "wanamaker/gate/linear_score.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -66,9 +66,9 @@ class BottleneckGate {
       weights.insert(weights.end(), unit.weights.begin(), unit.weights.end());
       shifts.push_back(unit.bias);
     }
-    hidden_ = detail::upload(backend, weights);
-    shift_ = detail::upload(backend, shifts);
-    out_ = detail::upload(backend, score_.out);
+    hidden_ = detail::backend_copy(backend, weights);
+    shift_ = detail::backend_copy(backend, shifts);
+    out_ = detail::backend_copy(backend, score_.out);
   }
 
   /// b.

@@ -50,22 +50,4 @@ ExecutorRef executor_of(const B& backend) {
   }
 }
 
-/// Host values in the backend's memory.
-template <class T, Backend B>
-buffer_t<B, T> upload(B& backend, const std::vector<T>& values) {
-  const Index n = static_cast<Index>(values.size());
-  buffer_t<B, T> memory = backend.template allocate<T>(n);
-  backend.copy_from_host(values.data(), n, memory.data());
-  return memory;
-}
-
-/// Values of the backend's memory on the host.
-template <class T, Backend B>
-std::vector<std::remove_const_t<T>> download(B& backend, VectorView<T> values) {
-  std::vector<std::remove_const_t<T>> copy(static_cast<std::size_t>(values.size));
-  backend.synchronize();
-  backend.copy_to_host(values.data, values.size, copy.data());
-  return copy;
-}
-
 }  // namespace wanamaker::inline WANAMAKER_ABI::detail

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/core/math.hpp"
 #include "wanamaker/gate/gate.hpp"
-#include "wanamaker/gate/host_rows.hpp"
 #include "wanamaker/gate/linear_score.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -55,7 +55,7 @@ template <class B, class Link>
 class LinearGate {
  public:
   LinearGate(B& backend, LinearScore score)
-      : score_(std::move(score)), weights_(detail::upload(backend, score_.weights)) {}
+      : score_(std::move(score)), weights_(detail::backend_copy(backend, score_.weights)) {}
 
   /// scores [T] of x [T × d]. Throws ShapeError where x is not as wide as the gate.
   void score(B& backend, const_matrix_view_t<B> x, const RowContext<B>&, VectorView<double> scores,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "wanamaker/gate/gate_moments.hpp"
+#include "wanamaker/gate/host_rows.hpp"
 #include "wanamaker/gate/logistic_gate.hpp"
 #include "wanamaker/stats/pca.hpp"
 

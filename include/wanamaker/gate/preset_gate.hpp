@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "wanamaker/backend/generic.hpp"
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/gate/gate.hpp"
-#include "wanamaker/gate/host_rows.hpp"
 #include "wanamaker/gate/labels.hpp"
 #include "wanamaker/stats/ranks.hpp"
 
@@ -20,7 +20,7 @@ template <class B>
 class PresetGate {
  public:
   PresetGate(B& backend, const std::vector<double>& scores, double natural_threshold = 0.5)
-      : scores_(detail::upload(backend, scores)), natural_threshold_(natural_threshold) {}
+      : scores_(detail::backend_copy(backend, scores)), natural_threshold_(natural_threshold) {}
 
   /// Throws ShapeError where the batch has another number of rows.
   void score(B& backend, const_matrix_view_t<B> x, const RowContext<B>&, VectorView<double> scores,

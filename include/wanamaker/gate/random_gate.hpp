@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/core/random.hpp"
 #include "wanamaker/gate/gate.hpp"
-#include "wanamaker/gate/host_rows.hpp"
 #include "wanamaker/stats/checks.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -27,7 +27,7 @@ class RandomGate {
              VectorView<double> scores, Workspace<B>&) const {
     check_size(rows.tokens, x.rows, "RandomGate::score: tokens");
     check_size(scores, x.rows, "RandomGate::score: scores");
-    const std::vector<TokenId> tokens = detail::download(backend, rows.tokens);
+    const std::vector<TokenId> tokens = detail::host_copy(backend, rows.tokens);
     const std::vector<double> drawn = draw(tokens, rows.offsets, rows.layer);
     backend.copy_from_host(drawn.data(), scores.size, scores.data);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "wanamaker/backend/generic.hpp"
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/gate/gather_element.hpp"
 #include "wanamaker/gate/host_rows.hpp"
 #include "wanamaker/nn/mlp.hpp"
@@ -104,7 +105,7 @@ RowGroups group_rows(B& backend, ConstVectorView<TokenId> choices, Index experts
   } else if constexpr (is_host_backend<B>) {
     return {order, sort_by_choice(choices, experts, order)};
   } else {
-    const std::vector<TokenId> chosen = download(backend, choices);
+    const std::vector<TokenId> chosen = host_copy(backend, choices);
     std::vector<TokenId> sorted(chosen.size());
     std::vector<Index> first =
         sort_by_choice({chosen.data(), choices.size}, experts, {sorted.data(), choices.size});

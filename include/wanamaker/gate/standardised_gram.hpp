@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "wanamaker/backend/eigen.hpp"
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/gate/feature_scaling.hpp"
-#include "wanamaker/gate/host_rows.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -95,10 +95,10 @@ EigenRowMajor<double> standardised_gram(B& backend, const_matrix_view_t<B> x,
   constexpr Index block_rows = 4096;
   const Index width = x.cols + 1;
   const Index count = static_cast<Index>(sample.rows.size());
-  const auto mean = detail::upload(backend, scaling.mean);
-  const auto scale = detail::upload(backend, scaling.scale);
-  const auto rows = detail::upload(backend, sample.rows);
-  const auto weights = detail::upload(backend, detail::square_roots(sample.weights));
+  const auto mean = detail::backend_copy(backend, scaling.mean);
+  const auto scale = detail::backend_copy(backend, scaling.scale);
+  const auto rows = detail::backend_copy(backend, sample.rows);
+  const auto weights = detail::backend_copy(backend, detail::square_roots(sample.weights));
   matrix_t<B> block = make_matrix(backend, std::min(block_rows, count), width);
   auto sums = backend.template allocate<double>(width * width);
   for (Index first = 0; first < count; first += block_rows) {

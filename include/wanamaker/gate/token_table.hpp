@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/gate/gate.hpp"
 #include "wanamaker/gate/gather_element.hpp"
-#include "wanamaker/gate/host_rows.hpp"
 #include "wanamaker/gate/labels.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -186,7 +186,7 @@ template <class B>
 class TokenTableGate {
  public:
   TokenTableGate(B& backend, const TokenTable& table)
-      : scores_(detail::upload(backend, negated(table.expected_delta))) {}
+      : scores_(detail::backend_copy(backend, negated(table.expected_delta))) {}
 
   /// Tokens must be in the table's vocabulary, as the model has checked.
   void score(B& backend, const_matrix_view_t<B> x, const RowContext<B>& rows,
