@@ -12,6 +12,7 @@
 
 #include "wanamaker/core/random.hpp"
 #include "wanamaker/gate/bottleneck_gate.hpp"
+#include "wanamaker/gate/host_rows.hpp"
 #include "wanamaker/gate/logistic_gate.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -30,7 +31,7 @@ inline constexpr Index most_bottleneck_units = 16;
 
 /// Sums over rows of loss and gradient: [b × d] of hidden weights, [b] shifts, [b] out, bias, loss.
 template <class T>
-struct AddBottleneckTerm {
+struct AddBottleneckTerms {
   ConstMatrixView<T> x;
   const double* hidden;  // [b × d], raw coordinates
   const double* shift;   // [b], raw coordinates
@@ -39,29 +40,45 @@ struct AddBottleneckTerm {
   Index units;
   LogisticTerm term;
 
-  void operator()(Index i, double* sums) const {
-    const T* row = x.row(i);
-    const Index d = x.cols;
-    double h[most_bottleneck_units];
-    double z = bias;
+  WANAMAKER_KERNEL void operator()(Index begin, Index end, double* sums) const {
+    for_each_row_group(x, begin, end, *this, sums);
+  }
+
+  template <class Group>
+  WANAMAKER_KERNEL void add_group(Index i, const Group& group, double* sums) const {
+    using Values = typename Group::Values;
+    Values h[most_bottleneck_units];
+    Values z;
+    z.fill(bias);
     for (Index k = 0; k < units; ++k) {
-      const double* w = hidden + k * d;
-      h[k] = shift[k] + SerialRowTeam{}.sum<double>(
-                            d, [=](Index j) { return static_cast<double>(row[j]) * w[j]; });
-      z += h[k] > 0 ? out[k] * h[k] : 0.0;
+      h[k] = group.times(hidden + k * x.cols);
+      for (std::size_t r = 0; r < z.size(); ++r) {
+        h[k][r] += shift[k];
+        z[r] += h[k][r] > 0 ? out[k] * h[k][r] : 0.0;
+      }
     }
-    const RowTerm t = term(i, z);
-    double* tail = sums + units * d;
-    for (Index k = 0; k < units; ++k) {
-      if (!(h[k] > 0)) continue;
-      const double slope = t.slope * out[k];
-      double* g = sums + k * d;
-      for (Index j = 0; j < d; ++j) g[j] += slope * static_cast<double>(row[j]);
-      tail[k] += slope;
-      tail[units + k] += t.slope * h[k];
+    double* tail = sums + units * x.cols;
+    for (double& value : z) {
+      const RowTerm t = term(i++, value);
+      tail[2 * units] += t.slope;
+      tail[2 * units + 1] += t.value;
+      value = t.slope;
     }
-    tail[2 * units] += t.slope;
-    tail[2 * units + 1] += t.value;
+    for (Index k = 0; k < units; ++k) add_unit(k, group, z, h[k], sums);
+  }
+
+ private:
+  /// Gradients of unit k where it is active; h: what it gave.
+  template <class Group, class Values>
+  WANAMAKER_KERNEL void add_unit(Index k, const Group& group, const Values& slope, Values h,
+                                 double* sums) const {
+    double* tail = sums + units * x.cols;
+    for (std::size_t r = 0; r < h.size(); ++r) {
+      tail[units + k] += h[r] > 0 ? slope[r] * h[r] : 0.0;
+      h[r] = h[r] > 0 ? slope[r] * out[k] : 0.0;
+      tail[k] += h[r];
+    }
+    group.add_to(sums + k * x.cols, h);
   }
 };
 
@@ -111,8 +128,8 @@ struct BottleneckObjective {
     }
     std::vector<double> sums(layout.size() + 1);
     sum_over_rows(rows->rows(), rows->executor(),
-                  AddBottleneckTerm<T>{rows->raw(), hidden.data(), shifts.data(), score.out.data(),
-                                       score.bias, layout.units, term},
+                  AddBottleneckTerms<T>{rows->raw(), hidden.data(), shifts.data(), score.out.data(),
+                                        score.bias, layout.units, term},
                   sums);
     std::copy_n(sums.begin(), gradient.size(), gradient.begin());
     standardise_gradient(gradient);

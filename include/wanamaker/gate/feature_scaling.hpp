@@ -37,13 +37,15 @@ struct AddDeviations {
   ConstMatrixView<T> x;
   const double* origin;
 
-  void operator()(Index i, double* sums) const {
-    const T* row = x.row(i);
+  WANAMAKER_KERNEL void operator()(Index begin, Index end, double* sums) const {
     double* squares = sums + x.cols;
-    for (Index j = 0; j < x.cols; ++j) {
-      const double deviation = static_cast<double>(row[j]) - origin[j];
-      sums[j] += deviation;
-      squares[j] += deviation * deviation;
+    for (Index i = begin; i < end; ++i) {
+      const T* row = x.row(i);
+      for (Index j = 0; j < x.cols; ++j) {
+        const double deviation = static_cast<double>(row[j]) - origin[j];
+        sums[j] += deviation;
+        squares[j] += deviation * deviation;
+      }
     }
   }
 };

@@ -11,8 +11,9 @@
 
 namespace wanamaker::inline WANAMAKER_ABI::detail {
 
-/// sums[k] ← Σ over rows i of what add(i, partial) adds to partial[k]; `add` is a small trivially
-/// copyable functor, compiled for the widest instructions here.
+/// sums[k] ← Σ over blocks of rows of what add(begin, end, partial) adds to partial[k] for the rows
+/// [begin, end); `add` is a small trivially copyable functor, compiled for the widest instructions
+/// here.
 template <class Add>
 void sum_over_rows(Index rows, const ExecutorRef& executor, const Add& add,
                    std::span<double> sums) {
@@ -22,8 +23,9 @@ void sum_over_rows(Index rows, const ExecutorRef& executor, const Add& add,
   std::vector<double> partials(sums.size() * static_cast<std::size_t>(blocks));
   executor.run(blocks, [&](Index b) {
     double* partial = partials.data() + static_cast<std::size_t>(b) * sums.size();
-    run_range(b * block, std::min(rows, (b + 1) * block),
-              [add, partial](Index i) { add(i, partial); });
+    const Index first = b * block;
+    const Index end = std::min(rows, first + block);
+    run_range(0, 1, [add, partial, first, end](Index) { add(first, end, partial); });
   });
   std::fill(sums.begin(), sums.end(), 0.0);
   for (std::size_t k = 0; k < partials.size(); ++k) sums[k % sums.size()] += partials[k];

@@ -1,12 +1,13 @@
 // Passes over rows of standardised features without ever making the standardised matrix.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
-#include "wanamaker/backend/row_team.hpp"
 #include "wanamaker/gate/feature_scaling.hpp"
 #include "wanamaker/gate/linear_score.hpp"
+#include "wanamaker/gate/row_products.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -18,39 +19,46 @@ struct RowTerm {
   double slope = 0;
 };
 
-/// z_i = w·x_i + bias, then sums of slope_i·x_i [d], of slope_i and of value_i, while the row is in
-/// cache.
+/// z_i = w·x_i + bias, then sums of slope_i·x_i [d], of slope_i and of value_i, while the rows are
+/// in cache.
 template <class T, class Term>
-struct AddRowTerm {
+struct AddRowTerms {
   ConstMatrixView<T> x;
   const double* weights;
   double bias;
   Term term;
 
-  void operator()(Index i, double* sums) const {
-    const T* row = x.row(i);
-    const double* w = weights;
-    const double product = SerialRowTeam{}.sum<double>(
-        x.cols, [=](Index j) { return static_cast<double>(row[j]) * w[j]; });
-    const RowTerm t = term(i, product + bias);
-    for (Index j = 0; j < x.cols; ++j) sums[j] += t.slope * static_cast<double>(row[j]);
-    sums[x.cols] += t.slope;
-    sums[x.cols + 1] += t.value;
+  WANAMAKER_KERNEL void operator()(Index begin, Index end, double* sums) const {
+    for_each_row_group(x, begin, end, *this, sums);
+  }
+
+  template <class Group>
+  WANAMAKER_KERNEL void add_group(Index i, const Group& group, double* sums) const {
+    typename Group::Values values = group.times(weights);
+    for (double& value : values) {
+      const RowTerm t = term(i++, value + bias);
+      sums[x.cols] += t.slope;
+      sums[x.cols + 1] += t.value;
+      value = t.slope;
+    }
+    group.add_to(sums, values);
   }
 };
 
+/// z_i = w·x_i + bias.
 template <class T>
-struct ScoreRow {
+struct ScoreRows {
   ConstMatrixView<T> x;
   const double* weights;
   double bias;
-  double* scores;
 
-  void operator()(Index i) const {
-    const T* row = x.row(i);
-    const double* w = weights;
-    scores[i] = bias + SerialRowTeam{}.sum<double>(
-                           x.cols, [=](Index j) { return static_cast<double>(row[j]) * w[j]; });
+  WANAMAKER_KERNEL void operator()(Index begin, Index end, double* scores) const {
+    for_each_row_group(x, begin, end, *this, scores);
+  }
+
+  template <class Group>
+  WANAMAKER_KERNEL void add_group(Index i, const Group& group, double* scores) const {
+    for (const double value : group.times(weights)) scores[i++] = value + bias;
   }
 };
 
@@ -80,7 +88,7 @@ class StandardisedRows {
     std::vector<double> sums(d + 2);
     detail::sum_over_rows(
         rows(), executor_,
-        detail::AddRowTerm<T, Term>{x_, raw_score.weights.data(), raw_score.bias, term}, sums);
+        detail::AddRowTerms<T, Term>{x_, raw_score.weights.data(), raw_score.bias, term}, sums);
     for (std::size_t j = 0; j < d; ++j) {
       gradient[j] = (sums[j] - scaling_->mean[j] * sums[d]) / scaling_->scale[j];
     }
@@ -93,10 +101,13 @@ class StandardisedRows {
     const std::size_t d = static_cast<std::size_t>(width());
     const LinearScore raw_score = unstandardise(point.first(d), point[d], *scaling_);
     std::vector<double> z(static_cast<std::size_t>(rows()));
-    const detail::ScoreRow<T> score{x_, raw_score.weights.data(), raw_score.bias, z.data()};
+    const detail::ScoreRows<T> score{x_, raw_score.weights.data(), raw_score.bias};
     constexpr Index chunk = 256;
-    executor_.run(blocks_of(rows(), chunk),
-                  [&](Index c) { run_range(c * chunk, std::min(rows(), (c + 1) * chunk), score); });
+    executor_.run(blocks_of(rows(), chunk), [&](Index c) {
+      const Index first = c * chunk;
+      const Index end = std::min(rows(), first + chunk);
+      run_range(0, 1, [score, first, end, &z](Index) { score(first, end, z.data()); });
+    });
     return z;
   }
 
