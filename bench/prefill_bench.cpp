@@ -2,35 +2,20 @@
 // and at 4 × 1,024 tokens: tokens/s, GFLOP/s, its share of the best product rate measured beside
 // it, and the most memory beyond the weights.
 #include <benchmark/benchmark.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "random_weights.hpp"
 #include "wanamaker/backend/blas.hpp"
-#include "wanamaker/core/random.hpp"
 #include "wanamaker/gate/cost_model.hpp"
 #include "wanamaker/nn/families.hpp"
 
 namespace {
 
-using namespace wanamaker;
+using namespace wanamaker_bench;
 using B = BlasBackend<float>;
 using Model = Transformer<B, Gpt2Block<B>>;
-
-matrix_t<B> random_matrix(B& backend, Index rows, Index cols, RandomStream& random) {
-  auto m = make_matrix(backend, rows, cols);
-  for (Index i = 0; i < m.size(); ++i) {
-    m.data()[i] = static_cast<float>(0.04 * (random.uniform() - 0.5));
-  }
-  return m;
-}
-
-LayerNorm<B> unit_norm(B& backend, Index width) {
-  auto gain = make_matrix(backend, 1, width);
-  std::fill_n(gain.data(), width, 1.0f);
-  return {std::move(gain), make_matrix(backend, 1, width), 1e-5};
-}
 
 Model make_model(B& backend) {
   const ModelConfig c{.name = "gpt2-124m",
@@ -45,11 +30,10 @@ Model make_model(B& backend) {
                       .tied_head = true};
   RandomStream random(1);
   const auto linear = [&](Index inputs, Index outputs) {
-    return Linear<B>(random_matrix(backend, inputs, outputs, random), WeightLayout::in_out,
-                     make_matrix(backend, 1, outputs));
+    return random_linear(backend, inputs, outputs, random);
   };
   Model::Parts parts{.config = c,
-                     .embedding = random_matrix(backend, c.vocabulary, c.width, random),
+                     .embedding = random_weights(backend, c.vocabulary, c.width, random),
                      .position_table = random_matrix(backend, c.positions, c.width, random),
                      .blocks = {},
                      .final_norm = unit_norm(backend, c.width),
@@ -78,12 +62,6 @@ double best_rate(B& backend) {
     best = std::max(best, 2e-9 * n * n * n / seconds.count());
   }
   return best;
-}
-
-double peak_megabytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
 void prefill(benchmark::State& state) {

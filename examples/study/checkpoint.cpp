@@ -8,13 +8,15 @@
 
 namespace study {
 
-SweepState::SweepState(std::filesystem::path file, std::string settings, bool resume)
+using wanamaker::Index;
+
+RunState::RunState(std::filesystem::path file, std::string settings, bool resume)
     : file_(std::move(file)), settings_(std::move(settings)) {
   std::error_code unreadable;
   if (resume && std::filesystem::exists(file_, unreadable)) read();
 }
 
-void SweepState::read() {
+void RunState::read() {
   const wanamaker::Json stored = wanamaker::parse_json_file(file_);
   const std::string where = file_.string();
   if (wanamaker::detail::value_at<std::string>(stored, "settings", where) != settings_) {
@@ -24,33 +26,58 @@ void SweepState::read() {
                                     .expected = "the model, texts and options of the first run",
                                     .mend = "use the same options, or run without --resume"});
   }
-  for (const wanamaker::Json& json :
-       wanamaker::detail::value_at<wanamaker::Json>(stored, "layers", where)) {
-    wanamaker::LayerResult layer = wanamaker::layer_result_from_json(json, where);
-    layers_.insert_or_assign(layer.layer, std::move(layer));
-  }
+  const auto parts = wanamaker::detail::value_at<wanamaker::Json>(stored, "parts", where);
+  for (const auto& [name, part] : parts.items()) parts_[name] = part;
 }
 
-void SweepState::write() const {
-  wanamaker::OrderedJson layers = wanamaker::OrderedJson::array();
-  for (const auto& [number, layer] : layers_) layers.push_back(wanamaker::json_of(layer));
+void RunState::store(const std::string& name, const wanamaker::OrderedJson& part) {
+  parts_[name] = part;
+  wanamaker::OrderedJson parts = wanamaker::OrderedJson::object();
+  for (const auto& [key, value] : parts_) parts[key] = value;
   wanamaker::write_json(file_,
-                        {{"schema", "wanamaker/1"}, {"settings", settings_}, {"layers", layers}});
+                        {{"schema", "wanamaker/1"}, {"settings", settings_}, {"parts", parts}});
 }
 
-wanamaker::SweepCheckpoint SweepState::checkpoint() {
-  return {[this](wanamaker::Index layer) -> std::optional<wanamaker::LayerResult> {
-            const auto stored = layers_.find(layer);
-            if (stored == layers_.end()) return std::nullopt;
-            return stored->second;
+std::optional<wanamaker::Json> RunState::find(const std::string& name) const {
+  const auto stored = parts_.find(name);
+  if (stored == parts_.end()) return std::nullopt;
+  return wanamaker::Json(stored->second);
+}
+
+wanamaker::SweepCheckpoint RunState::for_sweep() {
+  return {[this](Index layer) -> std::optional<wanamaker::LayerResult> {
+            const auto part = find("layer " + std::to_string(layer));
+            if (!part) return std::nullopt;
+            return wanamaker::layer_result_from_json(*part, file_.string());
           },
           [this](const wanamaker::LayerResult& layer) {
-            layers_.insert_or_assign(layer.layer, layer);
-            write();
+            store("layer " + std::to_string(layer.layer), wanamaker::json_of(layer));
           }};
 }
 
-void SweepState::finish() {
+wanamaker::GateCurveCheckpoint RunState::for_gate_curve() {
+  return {[this](Index layer) -> std::optional<wanamaker::CurveLayer> {
+            const auto part = find("layer " + std::to_string(layer));
+            if (!part) return std::nullopt;
+            return wanamaker::curve_layer_from_json(*part, file_.string());
+          },
+          [this](const wanamaker::CurveLayer& layer) {
+            store("layer " + std::to_string(layer.layer), wanamaker::json_of(layer));
+          }};
+}
+
+wanamaker::CompoundCheckpoint RunState::for_compound() {
+  return {[this](const std::string& name) -> std::optional<wanamaker::CompoundVariant> {
+            const auto part = find(name);
+            if (!part) return std::nullopt;
+            return wanamaker::compound_variant_from_json(*part, file_.string());
+          },
+          [this](const wanamaker::CompoundVariant& variant) {
+            store(variant.name, wanamaker::json_of(variant));
+          }};
+}
+
+void RunState::finish() {
   std::error_code ignored;
   std::filesystem::remove(file_, ignored);
 }

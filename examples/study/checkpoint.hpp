@@ -1,33 +1,39 @@
-// The state of an unfinished sweep: finished layers in one file, replaced as a whole after each.
+// The state of an unfinished run: finished parts in one file, replaced as a whole after each.
 #pragma once
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "wanamaker/io/json.hpp"
-#include "wanamaker/study/sweep.hpp"
+#include "wanamaker/study/checkpoint.hpp"
 
 namespace study {
 
-/// Keeps OUT/sweep.state.json. Only a state of the same settings is taken up again.
-class SweepState {
+/// Keeps parts of results by name in a file. Only a state of the same settings is taken up again.
+class RunState {
  public:
   /// `settings` names everything that results depend on. With `resume` a stored state is read;
   /// throws wanamaker::ProtocolError where it was made with other settings.
-  SweepState(std::filesystem::path file, std::string settings, bool resume);
+  RunState(std::filesystem::path file, std::string settings, bool resume);
 
-  wanamaker::SweepCheckpoint checkpoint();
+  /// Checkpoints that keep their parts here; the state must outlive them.
+  wanamaker::SweepCheckpoint for_sweep();
+  wanamaker::GateCurveCheckpoint for_gate_curve();
+  wanamaker::CompoundCheckpoint for_compound();
+
   /// Removes the file: the results are written.
   void finish();
 
  private:
   void read();
-  void write() const;
+  void store(const std::string& name, const wanamaker::OrderedJson& part);
+  std::optional<wanamaker::Json> find(const std::string& name) const;
 
   std::filesystem::path file_;
   std::string settings_;
-  std::map<wanamaker::Index, wanamaker::LayerResult> layers_;
+  std::map<std::string, wanamaker::OrderedJson> parts_;
 };
 
 }  // namespace study

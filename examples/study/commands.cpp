@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <numeric>
+#include <sstream>
 #include <thread>
 
 #include "checkpoint.hpp"
@@ -15,6 +17,8 @@
 #include "wanamaker/io/json.hpp"
 #include "wanamaker/report/result_json.hpp"
 #include "wanamaker/report/result_tables.hpp"
+#include "wanamaker/report/summary.hpp"
+#include "wanamaker/study/paper_protocol.hpp"
 
 namespace study {
 
@@ -78,9 +82,12 @@ void for_each_model(const Options& options, const std::function<void(Run&)>& f) 
     progress.set_title(folder.filename().string());
     Run run{options, pool, progress, folder, make_engine(folder, pool), {}, {}, {}, out};
     run.rule = window_rule(options, run.engine->config());
-    run.texts = read_texts(options, folder, pool, progress.callback());
-    wanamaker::check_ids(run.texts.corpus, run.engine->config().vocabulary);
-    run.protocol = make_protocol(options, run.rule, run.texts, run.engine->arithmetic());
+    // A published procedure reads its rows itself.
+    if (options.protocol == "rigorous" || options.command != "sweep") {
+      run.texts = read_texts(options, folder, pool, progress.callback());
+      wanamaker::check_ids(run.texts.corpus, run.engine->config().vocabulary);
+      run.protocol = make_protocol(options, run.rule, run.texts, run.engine->arithmetic());
+    }
     f(run);
   }
 }
@@ -123,13 +130,14 @@ wanamaker::ReportSplit measured_documents(const Run& run) {
   return all;
 }
 
-wanamaker::PerplexityResult perplexity_of_run(Run& run) {
+wanamaker::PerplexityResult perplexity_of_run(Run& run, const wanamaker::ReportSplit& report) {
   const Stopwatch watch;
   const wanamaker::EvaluationSet set =
-      wanamaker::make_evaluation_set(run.texts.corpus, measured_documents(run).documents, run.rule);
-  run.protocol.token_ids_hash = wanamaker::token_ids_hash(set);
+      wanamaker::make_evaluation_set(run.texts.corpus, report.documents, run.rule);
+  wanamaker::Protocol protocol = run.protocol;
+  protocol.token_ids_hash = wanamaker::token_ids_hash(set);
   const wanamaker::PerplexityResult result =
-      run.engine->perplexity(run.texts.corpus, set, run.protocol, run.progress.callback());
+      run.engine->perplexity(run.texts.corpus, set, protocol, run.progress.callback());
   write_results(run, "perplexity", wanamaker::json_of(result),
                 wanamaker::perplexity_csv(result).csv(), watch);
   return result;
@@ -144,28 +152,57 @@ wanamaker::SweepOptions sweep_options(const Options& options) {
                  : options.ladder == "quick" ? wanamaker::Ladder::quick
                                              : wanamaker::Ladder::surrogates;
   if (options.gate_fraction >= 0) sweep.gate_fraction = options.gate_fraction;
+  if (options.gate_flops >= 0) sweep.gate_flops = options.gate_flops;
   sweep.intervals.resamples = options.resamples;
   sweep.intervals.seed = options.seed;
   sweep.seed = options.seed;
   return sweep;
 }
 
-// Everything that stored layers depend on; the layers that are asked for are not among it.
-std::string settings_hash(const Run& run) {
+// What a run read its model from: small files by their contents, weights by size and time.
+void add_model_files(wanamaker::Sha256& hash, const fs::path& folder) {
+  constexpr std::uintmax_t small = 1 << 20;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    hash.update_field(file.filename().string()).update_number(fs::file_size(file));
+    if (fs::file_size(file) <= small) {
+      std::ifstream bytes(file, std::ios::binary);
+      std::ostringstream content;
+      content << bytes.rdbuf();
+      hash.update_field(content.str());
+    } else {
+      hash.update_number(
+          static_cast<std::uint64_t>(fs::last_write_time(file).time_since_epoch().count()));
+    }
+  }
+}
+
+// Everything that stored parts depend on; the layers that are asked for are among it only where
+// one part depends on another.
+std::string settings_hash(const Run& run, const std::string& command) {
   wanamaker::Sha256 hash;
-  hash.update_field(wanamaker::protocol_hash(run.protocol));
+  hash.update_field(command).update_field(wanamaker::protocol_hash(run.protocol));
   const Options& o = run.options;
   for (const Index n :
        {o.tokens.fit, o.tokens.gate, o.tokens.select, o.tokens.report, o.resamples}) {
     hash.update_number(static_cast<std::uint64_t>(n));
   }
-  for (const double x : o.rhos) hash.update_field(wanamaker::exact_text(x));
+  const auto add_numbers = [&hash](const std::vector<double>& values) {
+    hash.update_number(values.size());
+    for (const double x : values) hash.update_field(wanamaker::exact_text(x));
+  };
+  add_numbers(o.rhos);
+  add_numbers(o.fractions);
+  add_numbers({o.gate_fraction, o.gate_flops, o.max_loss, o.flop_budget});
   for (const Index r : o.ranks) hash.update_field(std::to_string(r));
-  hash.update_field(o.ladder).update_field(wanamaker::exact_text(o.gate_fraction));
-  for (const auto& entry : fs::directory_iterator(run.folder)) {
-    if (!entry.is_regular_file()) continue;
-    hash.update_field(entry.path().filename().string()).update_number(entry.file_size());
-  }
+  for (const std::string& gate : o.gates) hash.update_field(gate);
+  hash.update_field(o.ladder).update_field(o.greedy);
+  if (command == "compound") hash.update_field(o.layers);
+  add_model_files(hash, run.folder);
   return hash.hex();
 }
 
@@ -175,32 +212,44 @@ wanamaker::SweepResult paper_sweep_of_run(Run& run) {
   const Texts rows = read(run.options, run.folder, run.executor, run.progress.callback());
   const Index positions = run.engine->config().positions;
   const wanamaker::PaperFigures figures;
-  run.protocol.join_rule = stream ? "rows that are not blank joined by a blank line, in chunks"
-                                  : "each row on its own, blank rows skipped";
-  run.protocol.window = run.protocol.stride = run.protocol.truncation =
-      std::min(figures.truncation, positions);
-  run.protocol.corpus_hash = rows.corpus_hash;
-  run.protocol.faults = wanamaker::paper_faults(stream);
+  wanamaker::check_ids(rows.corpus, run.engine->config().vocabulary);
+  wanamaker::Protocol protocol =
+      make_protocol(run.options, run.rule, rows, run.engine->arithmetic());
+  protocol.join_rule = stream ? "rows that are not blank joined by a blank line, in chunks"
+                              : "each row on its own, blank rows skipped";
+  protocol.window = protocol.stride = protocol.truncation = std::min(figures.truncation, positions);
+  protocol.faults = wanamaker::paper_faults(stream);
   const wanamaker::PaperSets sets = stream ? wanamaker::paper_stream_sets(rows.corpus, positions)
                                            : wanamaker::paper_row_sets(rows.corpus, positions);
-  return run.engine->paper_sweep(sets, run.protocol, sweep_options(run.options),
+  return run.engine->paper_sweep(sets, protocol, sweep_options(run.options),
                                  run.progress.callback());
 }
 
-wanamaker::SweepResult rigorous_sweep_of_run(Run& run) {
-  const wanamaker::SweepOptions sweep = sweep_options(run.options);
-  wanamaker::SplitBudgets tokens = run.options.tokens;
-  const bool has_gates = sweep.ladder != wanamaker::Ladder::surrogates;
-  if (!has_gates) tokens.gate = 0;
-  if (!has_gates && sweep.rhos.size() == 1) tokens.select = 0;
-  const wanamaker::Splits splits =
-      wanamaker::make_splits(split_candidates(run.texts.corpus), tokens, run.options.seed);
-  SweepState state(run.out / "sweep.state.json", settings_hash(run), run.options.resume);
-  wanamaker::SweepResult result =
-      run.engine->sweep(run.texts.corpus, splits, run.rule, run.protocol, sweep,
-                        run.progress.callback(), state.checkpoint());
+// The same splits for every experiment, whether or not it needs all of them.
+wanamaker::Splits splits_of(const Run& run) {
+  return wanamaker::make_splits(split_candidates(run.texts.corpus), run.options.tokens,
+                                run.options.seed);
+}
+
+LayerTask layer_task(const Run& run) {
+  return {run.texts.corpus,           splits_of(run),         run.rule, run.protocol,
+          sweep_options(run.options), run.progress.callback()};
+}
+
+// run_with(state), whose parts are kept in OUT/COMMAND.state.json until it is done.
+template <class RunWith>
+auto resumable(const Run& run, const std::string& command, RunWith&& run_with) {
+  RunState state(run.out / (command + ".state.json"), settings_hash(run, command),
+                 run.options.resume);
+  auto result = run_with(state);
   state.finish();
   return result;
+}
+
+wanamaker::SweepResult rigorous_sweep_of_run(Run& run) {
+  const LayerTask task = layer_task(run);
+  return resumable(run, "sweep",
+                   [&](RunState& state) { return run.engine->sweep(task, state.for_sweep()); });
 }
 
 wanamaker::SweepResult sweep_of_run(Run& run) {
@@ -208,6 +257,35 @@ wanamaker::SweepResult sweep_of_run(Run& run) {
   const wanamaker::SweepResult result =
       run.options.protocol == "rigorous" ? rigorous_sweep_of_run(run) : paper_sweep_of_run(run);
   write_results(run, "sweep", wanamaker::json_of(result), wanamaker::sweep_csv(result).csv(),
+                watch);
+  return result;
+}
+
+wanamaker::GateCurveResult gate_curve_of_run(Run& run) {
+  const Stopwatch watch;
+  wanamaker::CurveOptions options{.max_loss_percent = run.options.max_loss};
+  if (!run.options.fractions.empty()) options.fractions = run.options.fractions;
+  options.gates = run.options.gates;
+  const LayerTask task = layer_task(run);
+  const wanamaker::GateCurveResult result = resumable(run, "gate-curve", [&](RunState& state) {
+    return run.engine->gate_curve(task, options, state.for_gate_curve());
+  });
+  write_results(run, "gate-curve", wanamaker::json_of(result),
+                wanamaker::gate_curve_csv(result).csv(), watch);
+  return result;
+}
+
+wanamaker::CompoundResult compound_of_run(Run& run) {
+  const Stopwatch watch;
+  const wanamaker::CompoundOptions options{.flop_budget = run.options.flop_budget,
+                                           .max_loss_percent = run.options.max_loss,
+                                           .greedy_linear = run.options.greedy != "none",
+                                           .greedy_gate = run.options.greedy == "gate"};
+  const LayerTask task = layer_task(run);
+  const wanamaker::CompoundResult result = resumable(run, "compound", [&](RunState& state) {
+    return run.engine->compound(task, options, state.for_compound());
+  });
+  write_results(run, "compound", wanamaker::json_of(result), wanamaker::compound_csv(result).csv(),
                 watch);
   return result;
 }
@@ -234,7 +312,9 @@ void run_tokenize(const Options& options) {
 
 void run_perplexity(const Options& options) {
   std::vector<wanamaker::PerplexityResult> results;
-  for_each_model(options, [&](Run& run) { results.push_back(perplexity_of_run(run)); });
+  for_each_model(options, [&](Run& run) {
+    results.push_back(perplexity_of_run(run, measured_documents(run)));
+  });
   std::cout << wanamaker::perplexity_table(results).aligned();
 }
 
@@ -242,15 +322,40 @@ void run_sweep(const Options& options) {
   for_each_model(options, [&](Run& run) { print_sweep(sweep_of_run(run)); });
 }
 
+void run_gate_curve(const Options& options) {
+  for_each_model(options, [&](Run& run) {
+    const wanamaker::GateCurveResult result = gate_curve_of_run(run);
+    std::cout << "\n"
+              << wanamaker::gate_curve_headline(result) << "\n"
+              << wanamaker::gate_curve_table(result).aligned();
+  });
+}
+
+void run_compound(const Options& options) {
+  for_each_model(options, [&](Run& run) {
+    const wanamaker::CompoundResult result = compound_of_run(run);
+    std::cout << "\n"
+              << wanamaker::compound_headline(result) << "\n"
+              << wanamaker::compound_table(result).aligned() << wanamaker::compound_choice(result)
+              << "\n";
+  });
+}
+
 void run_all(const Options& options) {
   std::vector<wanamaker::PerplexityResult> perplexities;
+  const bool is_rigorous = options.protocol == "rigorous";
   for_each_model(options, [&](Run& run) {
-    perplexities.push_back(perplexity_of_run(run));
-    print_sweep(sweep_of_run(run));
+    const wanamaker::ReportSplit report =
+        is_rigorous ? splits_of(run).report : measured_documents(run);
+    perplexities.push_back(perplexity_of_run(run, report));
+    const wanamaker::SweepResult sweep = sweep_of_run(run);
+    if (!is_rigorous) return print_sweep(sweep);
+    const wanamaker::GateCurveResult curves = gate_curve_of_run(run);
+    std::cout << "\n" << wanamaker::summary_text(sweep, curves, compound_of_run(run));
   });
-  std::cout << "\n"
-            << wanamaker::perplexity_table(perplexities).aligned() << "\nResults are in "
-            << options.out.string() << "/.\n";
+  std::cout << "\n" << wanamaker::perplexity_table(perplexities).aligned();
+  if (!is_rigorous) std::cout << "gate-curve and compound have no published procedure.\n";
+  std::cout << "Everything measured is in " << options.out.string() << "/.\n";
 }
 
 }  // namespace study

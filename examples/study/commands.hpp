@@ -8,6 +8,8 @@ namespace study {
 void run_tokenize(const Options& options);
 void run_perplexity(const Options& options);
 void run_sweep(const Options& options);
+void run_gate_curve(const Options& options);
+void run_compound(const Options& options);
 /// All of them, and a summary.
 void run_all(const Options& options);
 

@@ -45,7 +45,7 @@ ProgressLine::~ProgressLine() {
 
 wanamaker::Progress ProgressLine::callback() {
   return {[this](std::string_view stage, wanamaker::Index done, wanamaker::Index total) {
-    if (!quiet_) show(stage, done, total);
+    if (!quiet_ && !stage.empty()) show(stage, done, total);
     return !is_interrupted();
   }};
 }

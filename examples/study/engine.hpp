@@ -7,10 +7,22 @@
 
 #include "wanamaker/core/executor.hpp"
 #include "wanamaker/nn/config.hpp"
-#include "wanamaker/study/paper_sweep.hpp"
+#include "wanamaker/study/checkpoint.hpp"
+#include "wanamaker/study/paper_protocol.hpp"
 #include "wanamaker/study/perplexity.hpp"
+#include "wanamaker/study/splits.hpp"
 
 namespace study {
+
+/// What an experiment on layers is given besides the model.
+struct LayerTask {
+  const wanamaker::TokenizedCorpus& corpus;
+  wanamaker::Splits splits{};
+  wanamaker::WindowRule rule{};
+  wanamaker::Protocol protocol{};
+  wanamaker::SweepOptions options{};
+  wanamaker::Progress progress{};
+};
 
 /// A loaded model that experiments can be run on.
 class Engine {
@@ -23,13 +35,14 @@ class Engine {
                                                  const wanamaker::EvaluationSet& set,
                                                  const wanamaker::Protocol& protocol,
                                                  const wanamaker::Progress& progress) = 0;
-  virtual wanamaker::SweepResult sweep(const wanamaker::TokenizedCorpus& corpus,
-                                       const wanamaker::Splits& splits,
-                                       const wanamaker::WindowRule& rule,
-                                       const wanamaker::Protocol& protocol,
-                                       const wanamaker::SweepOptions& options,
-                                       const wanamaker::Progress& progress,
+  virtual wanamaker::SweepResult sweep(const LayerTask& task,
                                        const wanamaker::SweepCheckpoint& checkpoint) = 0;
+  virtual wanamaker::GateCurveResult gate_curve(
+      const LayerTask& task, const wanamaker::CurveOptions& options,
+      const wanamaker::GateCurveCheckpoint& checkpoint) = 0;
+  virtual wanamaker::CompoundResult compound(const LayerTask& task,
+                                             const wanamaker::CompoundOptions& options,
+                                             const wanamaker::CompoundCheckpoint& checkpoint) = 0;
   virtual wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,
                                              const wanamaker::Protocol& protocol,
                                              const wanamaker::SweepOptions& options,

@@ -6,6 +6,9 @@
 
 #include "engine.hpp"
 #include "wanamaker/io/model_loader.hpp"
+#include "wanamaker/study/compound.hpp"
+#include "wanamaker/study/gate_curve.hpp"
+#include "wanamaker/study/paper_sweep.hpp"
 
 namespace study {
 
@@ -31,14 +34,21 @@ class EngineOn final : public Engine {
                                          progress);
   }
 
-  wanamaker::SweepResult sweep(const wanamaker::TokenizedCorpus& corpus,
-                               const wanamaker::Splits& splits, const wanamaker::WindowRule& rule,
-                               const wanamaker::Protocol& protocol,
-                               const wanamaker::SweepOptions& options,
-                               const wanamaker::Progress& progress,
+  wanamaker::SweepResult sweep(const LayerTask& task,
                                const wanamaker::SweepCheckpoint& checkpoint) override {
-    return wanamaker::run_sweep(backend_, model_, corpus, splits, rule, protocol, options,
-                                executor_, workspace_, progress, checkpoint);
+    return wanamaker::run_sweep(input(task), checkpoint);
+  }
+
+  wanamaker::GateCurveResult gate_curve(const LayerTask& task,
+                                        const wanamaker::CurveOptions& options,
+                                        const wanamaker::GateCurveCheckpoint& checkpoint) override {
+    return wanamaker::run_gate_curve(input(task), options, checkpoint);
+  }
+
+  wanamaker::CompoundResult compound(const LayerTask& task,
+                                     const wanamaker::CompoundOptions& options,
+                                     const wanamaker::CompoundCheckpoint& checkpoint) override {
+    return wanamaker::run_compound(input(task), options, checkpoint);
   }
 
   wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,
@@ -50,6 +60,11 @@ class EngineOn final : public Engine {
   }
 
  private:
+  wanamaker::StudyInput<B> input(const LayerTask& task) {
+    return {backend_,  model_,        task.corpus,  task.splits, workspace_,
+            task.rule, task.protocol, task.options, executor_,   task.progress};
+  }
+
   B backend_;
   wanamaker::ExecutorRef executor_;
   std::string arithmetic_;

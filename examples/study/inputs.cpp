@@ -6,6 +6,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "wanamaker/study/paper_protocol.hpp"
 #include "wanamaker/text/rows.hpp"
 #include "wanamaker/text/tokenizer.hpp"
 
@@ -127,7 +128,11 @@ Texts encode_texts(const std::vector<std::string>& texts, const fs::path& model_
 
 Texts read_rows_as_documents(const Options& options, const fs::path& model_folder,
                              wanamaker::ExecutorRef executor, const wanamaker::Progress& progress) {
-  return encode_texts(all_rows(options), model_folder, executor, progress);
+  std::vector<std::string> rows = all_rows(options);
+  const std::size_t used =
+      static_cast<std::size_t>(wanamaker::rows_used(wanamaker::PaperFigures{}));
+  if (rows.size() > used) rows.resize(used);
+  return encode_texts(rows, model_folder, executor, progress);
 }
 
 Texts read_stream(const Options& options, const fs::path& model_folder,

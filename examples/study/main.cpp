@@ -14,6 +14,8 @@ int run(const study::Options& options) {
   if (options.command == "tokenize") study::run_tokenize(options);
   if (options.command == "perplexity") study::run_perplexity(options);
   if (options.command == "sweep") study::run_sweep(options);
+  if (options.command == "gate-curve") study::run_gate_curve(options);
+  if (options.command == "compound") study::run_compound(options);
   if (options.command == "all") study::run_all(options);
   return 0;
 }

@@ -82,26 +82,81 @@ void add_sweep_options(CLI::App& command, Options& o) {
                   "the select split")
       ->delimiter(',')
       ->capture_default_str();
-  command.add_option("--rank", o.ranks, "ranks of low-rank maps [width/16 and width/4]")
-      ->delimiter(',');
   command
       .add_option("--ladder", o.ladder,
                   "which stand-ins: surrogates (linear, mean, nothing), quick or full (gates "
                   "and their baselines too)")
       ->check(CLI::IsMember({"surrogates", "quick", "full"}))
       ->capture_default_str();
+  command.add_flag("--resume", o.resume, "go on where an interrupted run was");
+  command.add_option("--resamples", o.resamples, "bootstrap resamples")->capture_default_str();
+}
+
+void add_ranks(CLI::App& command, Options& o) {
+  command.add_option("--rank", o.ranks, "ranks of low-rank maps [width/16 and width/4]")
+      ->delimiter(',');
+}
+
+void add_gate_fraction(CLI::App& command, Options& o) {
   command
       .add_option("--gate-fraction", o.gate_fraction,
                   "share of positions that every gate routes [each gate's own threshold]")
       ->check(CLI::Range(0.0, 1.0));
+  command
+      .add_option("--gate-flops", o.gate_flops,
+                  "or as many that the layer takes this share of its MLP's FLOPs, gate and map "
+                  "included")
+      ->check(CLI::Range(0.0, 1.0))
+      ->excludes("--gate-fraction");
+}
+
+void add_protocol(CLI::App& command, Options& o) {
   command
       .add_option("--protocol", o.protocol,
                   "rigorous, or the published procedure with its faults: paper-rows, "
                   "paper-stream")
       ->check(CLI::IsMember({"rigorous", "paper-rows", "paper-stream"}))
       ->capture_default_str();
-  command.add_flag("--resume", o.resume, "go on where an interrupted run was");
-  command.add_option("--resamples", o.resamples, "bootstrap resamples")->capture_default_str();
+}
+
+// "1" and "1%" are one per cent.
+const CLI::Validator per_cent(
+    [](std::string& text) {
+      if (!text.empty() && text.back() == '%') text.pop_back();
+      return std::string();
+    },
+    "PERCENT");
+
+void add_max_loss(CLI::App& command, Options& o) {
+  command
+      .add_option("--max-loss", o.max_loss,
+                  "what may be lost on the select split, in per cent of perplexity")
+      ->transform(per_cent)
+      ->capture_default_str();
+}
+
+void add_curve_options(CLI::App& command, Options& o) {
+  command
+      .add_option("--fractions", o.fractions,
+                  "shares of positions to route [0.1,0.25,0.5,0.75,0.9]")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      .add_option("--gates", o.gates, "gates to draw curves of, by their names [all of the ladder]")
+      ->delimiter(',');
+}
+
+void add_compound_options(CLI::App& command, Options& o) {
+  command
+      .add_option("--flop-budget", o.flop_budget,
+                  "greedy paths stop where the MLPs take this share of their FLOPs")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command
+      .add_option("--greedy", o.greedy,
+                  "greedy paths to run: none, linear, or gate (both linear maps and gates)")
+      ->check(CLI::IsMember({"none", "linear", "gate"}))
+      ->capture_default_str();
 }
 
 void describe_commands(CLI::App& app, Options& o) {
@@ -120,11 +175,37 @@ void describe_commands(CLI::App& app, Options& o) {
   add_input_options(*sweep, o);
   add_run_options(*sweep, o);
   add_sweep_options(*sweep, o);
+  add_ranks(*sweep, o);
+  add_gate_fraction(*sweep, o);
+  add_protocol(*sweep, o);
 
-  CLI::App* all = app.add_subcommand("all", "perplexity, then sweep");
+  CLI::App* curve = app.add_subcommand(
+      "gate-curve", "measure perplexity against the share of positions that each gate routes");
+  add_input_options(*curve, o);
+  add_run_options(*curve, o);
+  add_sweep_options(*curve, o);
+  add_curve_options(*curve, o);
+  add_max_loss(*curve, o);
+
+  CLI::App* compound = app.add_subcommand(
+      "compound", "replace many layers at once: fitted alone, in sequence, chosen greedily");
+  add_input_options(*compound, o);
+  add_run_options(*compound, o);
+  add_sweep_options(*compound, o);
+  add_gate_fraction(*compound, o);
+  add_compound_options(*compound, o);
+  add_max_loss(*compound, o);
+
+  CLI::App* all = app.add_subcommand("all", "everything: perplexity, sweep, gate-curve, compound");
   add_input_options(*all, o);
   add_run_options(*all, o);
   add_sweep_options(*all, o);
+  add_ranks(*all, o);
+  add_gate_fraction(*all, o);
+  add_protocol(*all, o);
+  add_curve_options(*all, o);
+  add_compound_options(*all, o);
+  add_max_loss(*all, o);
 }
 
 Index edit_distance(const std::string& a, const std::string& b) {
@@ -180,14 +261,19 @@ int report_usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return 2;
 }
 
+// What makes a first look of a whole study; smaller figures that were asked for stay.
 void apply_quick(Options& o) {
   if (!o.quick) return;
-  o.tokens.fit = std::min<Index>(o.tokens.fit, 20000);
-  o.tokens.gate = std::min<Index>(o.tokens.gate, 10000);
-  o.tokens.select = std::min<Index>(o.tokens.select, 4000);
-  if (o.ladder == "full") o.ladder = "quick";
-  o.tokens.report = std::min<Index>(o.tokens.report, 15000);
+  o.tokens.fit = std::min<Index>(o.tokens.fit, 15000);
+  o.tokens.gate = std::min<Index>(o.tokens.gate, 6000);
+  o.tokens.select = std::min<Index>(o.tokens.select, 3000);
+  o.tokens.report = std::min<Index>(o.tokens.report, 8000);
   o.resamples = std::min<Index>(o.resamples, 2000);
+  if (o.rhos == Options().rhos) o.rhos = {1e-6, 1e-3};
+  if (o.ladder == "full") o.ladder = "quick";
+  if (o.fractions.empty()) o.fractions = {0.25, 0.5, 0.75};
+  if (o.gates.empty()) o.gates = {"random", "token-table", "gate-logistic"};
+  if (o.greedy == "gate") o.greedy = "linear";
 }
 
 }  // namespace

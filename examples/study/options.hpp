@@ -34,6 +34,12 @@ struct Options {
   std::vector<wanamaker::Index> ranks;
   std::string ladder = "full";
   double gate_fraction = -1;
+  double gate_flops = -1;
+  std::vector<double> fractions;
+  double max_loss = 1;
+  double flop_budget = 0;
+  std::string greedy = "gate";
+  std::vector<std::string> gates;
   bool resume = false;
   std::uint64_t seed = 0;
   bool bos = false;

@@ -26,6 +26,18 @@ set(sweep_keys schema ${model} baseline.tokens baseline.nll_sum baseline.perplex
     ${variant}.delta_nats ${variant}.delta_percent ${variant}.ci_low_percent
     ${variant}.ci_high_percent ${variant}.p_value ${variant}.p_holm ${variant}.p_bh ${variant}.auc
     ${variant}.fraction_linear ${variant}.flops_fraction_mlp ${variant}.flops_fraction_total)
+set(header schema ${model} fit.tokens gate.tokens baseline.tokens baseline.nll_sum
+    baseline.perplexity)
+set(curve layers.0.curves.0)
+set(gate-curve_keys ${header} layers.0.layer layers.0.r2 layers.0.lambda ${curve}.gate
+    ${curve}.area_nats ${curve}.area_below_random ${curve}.share_of_oracle
+    ${curve}.operating_point ${curve}.points.0.target ${curve}.points.0.fraction_linear
+    ${curve}.points.0.perplexity ${curve}.points.0.delta_percent ${curve}.points.0.ci_low_percent)
+set(variant variants.0)
+set(compound_keys ${header} chosen frontier.0.name frontier.0.perplexity
+    frontier.0.flops_fraction_total ${variant}.name ${variant}.layers ${variant}.perplexity
+    ${variant}.delta_percent ${variant}.ci_low_percent ${variant}.ci_high_percent
+    ${variant}.fraction_linear ${variant}.flops_fraction_mlp ${variant}.flops_fraction_total)
 
 # What follows "--" on the command line is the program and its arguments.
 set(program "")

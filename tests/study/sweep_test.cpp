@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "testing.hpp"
+#include "planted_model.hpp"
 #include "wanamaker/backend/blas.hpp"
 #include "wanamaker/io/model_loader.hpp"
 #include "wanamaker/report/result_json.hpp"
@@ -17,89 +17,7 @@
 
 namespace {
 
-using namespace wanamaker;
-using B = EigenBackend<double>;
-
-// A tiny GPT-2 whose MLPs are open: the attention is real, weights are seeded.
-class PlantedModel {
- public:
-  static constexpr Index width = 12;
-  static constexpr Index vocabulary = 40;
-
-  explicit PlantedModel(B& backend) : backend_(backend) {}
-
-  AnyTransformer<B> make(std::vector<AnyMlp<B>> mlps) {
-    using Model = AnyTransformer<B>::Gpt2;
-    ModelConfig config{.name = "planted",
-                       .vocabulary = vocabulary,
-                       .width = width,
-                       .layers = static_cast<Index>(mlps.size()),
-                       .heads = 2,
-                       .key_heads = 2,
-                       .head_width = 6,
-                       .hidden = 24,
-                       .positions = 32,
-                       .tied_head = true};
-    Model::Parts parts{.config = config,
-                       .embedding = random(vocabulary, width, 1.0),
-                       .position_table = random(32, width, 0.1),
-                       .blocks = {},
-                       .final_norm = norm(),
-                       .head = {}};
-    for (AnyMlp<B>& mlp : mlps) {
-      parts.blocks.emplace_back(
-          norm(),
-          CausalSelfAttention<B, LearnedPositions>(
-              linear(width, 3 * width, 0.3), linear(width, width, 0.3),
-              AttentionShape{2, 2, 6, 1 / std::sqrt(6.0), 0}, LearnedPositions{}),
-          norm(), std::move(mlp));
-    }
-    return AnyTransformer<B>(Model(std::move(parts)));
-  }
-
-  matrix_t<B> random(Index rows, Index cols, double scale) {
-    std::vector<double> values(static_cast<std::size_t>(rows * cols));
-    for (double& v : values) v = scale * stream_.normal();
-    return matrix_from_host<double>(backend_, values.data(), rows, cols);
-  }
-  Linear<B> linear(Index inputs, Index outputs, double scale) {
-    return {random(inputs, outputs, scale), WeightLayout::in_out, random(1, outputs, scale)};
-  }
-  LayerNorm<B> norm() {
-    const std::vector<double> ones(width, 1.0);
-    return {matrix_from_host<double>(backend_, ones.data(), 1, width), random(1, width, 0.1), 1e-5};
-  }
-
- private:
-  B& backend_;
-  RandomStream stream_{11};
-};
-
-TokenizedCorpus random_corpus(Index documents, Index tokens, Index vocabulary) {
-  TokenizedCorpus corpus;
-  RandomStream stream(5);
-  for (Index d = 0; d < documents; ++d) {
-    TokenizedDocument document{.name = "document " + std::to_string(d), .index = d};
-    for (Index t = 0; t < tokens; ++t) {
-      document.ids.push_back(
-          static_cast<TokenId>(stream.below(static_cast<std::uint64_t>(vocabulary))));
-    }
-    corpus.documents.push_back(std::move(document));
-  }
-  return corpus;
-}
-
-Splits some_splits(Index documents) {
-  Splits splits;
-  for (Index d = 0; d < documents; ++d) {
-    (d % 4 == 0   ? splits.fit.documents
-     : d % 4 == 1 ? splits.gate.documents
-     : d % 4 == 2 ? splits.select.documents
-                  : splits.report.documents)
-        .push_back(d);
-  }
-  return Splits::checked(splits);
-}
+using namespace wanamaker_test;
 
 // y = W x + b where direction·x <= 0, and something wild where it is positive.
 struct PlantedGateMlp {
@@ -122,22 +40,6 @@ struct PlantedGateMlp {
   MlpCost cost(Index) const { return {}; }
 };
 
-const VariantResult& variant(const LayerResult& layer, const std::string& name) {
-  for (const VariantResult& v : layer.variants) {
-    if (v.name == name) return v;
-  }
-  FAIL("no variant " << name);
-  return layer.variants.front();
-}
-
-SweepOptions quick_options(Ladder ladder) {
-  SweepOptions options;
-  options.ladder = ladder;
-  options.rhos = {1e-12};
-  options.intervals.resamples = 200;
-  return options;
-}
-
 TEST_CASE("an affine MLP costs nothing to linearise, and cannot be left out") {
   B backend;
   PlantedModel planted(backend);
@@ -148,9 +50,14 @@ TEST_CASE("an affine MLP costs nothing to linearise, and cannot be left out") {
   const AnyTransformer<B> model = planted.make(std::move(mlps));
   const TokenizedCorpus corpus = random_corpus(80, 24, PlantedModel::vocabulary);
   Workspace<B> workspace(backend);
-  const SweepResult result =
-      run_sweep(backend, model, corpus, some_splits(80), {.window = 24, .stride = 24}, Protocol{},
-                quick_options(Ladder::full), ExecutorRef{}, workspace);
+  const Splits splits = some_splits(80);
+  const SweepResult result = run_sweep(StudyInput<B>{.backend = backend,
+                                                     .model = model,
+                                                     .corpus = corpus,
+                                                     .splits = splits,
+                                                     .workspace = workspace,
+                                                     .rule = {.window = 24, .stride = 24},
+                                                     .options = quick_options(Ladder::full)});
   REQUIRE(result.layers.size() == 2);
   const LayerResult& affine = result.layers[0];
   // λ = 1e-12 of the mean square leaves an error of about that size in the map, and δ of it.
@@ -227,12 +134,7 @@ TEST_CASE("a gate finds the planted direction") {
 TEST_CASE("variants run only what follows their layer, and share one prefix") {
   B backend;
   PlantedModel planted(backend);
-  std::vector<AnyMlp<B>> mlps;
-  for (int l = 0; l < 4; ++l) {
-    mlps.emplace_back(
-        DenseMlp<B, GeluTanh>(planted.linear(12, 24, 1.0), planted.linear(24, 12, 0.5)));
-  }
-  const AnyTransformer<B> model = planted.make(std::move(mlps));
+  const AnyTransformer<B> model = planted.make(dense_mlps(planted, 4));
   const TokenizedCorpus corpus = random_corpus(6, 20, PlantedModel::vocabulary);
   const std::vector<Index> documents{0, 1, 2, 3, 4, 5};
   const EvaluationSet set =
@@ -255,29 +157,6 @@ TEST_CASE("variants run only what follows their layer, and share one prefix") {
   }
   CHECK(pass.work().prefix_blocks == 4 * batches);
   CHECK(pass.work().variants == 8 * batches);
-}
-
-TEST_CASE("results do not depend on the number of threads") {
-  const auto json_with = [](ExecutorRef executor) {
-    B backend(executor);
-    PlantedModel planted(backend);
-    std::vector<AnyMlp<B>> mlps;
-    for (int l = 0; l < 2; ++l) {
-      mlps.emplace_back(
-          DenseMlp<B, GeluTanh>(planted.linear(12, 24, 1.0), planted.linear(24, 12, 0.5)));
-    }
-    const AnyTransformer<B> model = planted.make(std::move(mlps));
-    const TokenizedCorpus corpus = random_corpus(48, 30, PlantedModel::vocabulary);
-    Workspace<B> workspace(backend);
-    return json_of(run_sweep(backend, model, corpus, some_splits(48), {.window = 30, .stride = 30},
-                             Protocol{}, quick_options(Ladder::quick), executor, workspace))
-        .dump();
-  };
-  const std::string serial = json_with(ExecutorRef{});
-  for (const Index threads : {2, 3}) {
-    ThreadPool pool(threads);
-    CHECK(json_with(pool) == serial);
-  }
 }
 
 TEST_CASE("the published procedure's reference: baseline, linear and gated perplexities") {

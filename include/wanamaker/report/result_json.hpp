@@ -1,13 +1,16 @@
 // Results to JSON, with the keys of docs/results.md ("schema": "wanamaker/1").
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "wanamaker/io/json.hpp"
+#include "wanamaker/study/compound_result.hpp"
+#include "wanamaker/study/gate_curve_result.hpp"
 #include "wanamaker/study/perplexity.hpp"
-#include "wanamaker/study/sweep.hpp"
+#include "wanamaker/study/sweep_result.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -110,6 +113,8 @@ inline OrderedJson json_of(const VariantResult& v) {
           {"naive_paired_percent", detail::json_of(c.naive_paired_percent)},
           {"naive_unpaired_percent", detail::json_of(c.naive_unpaired_percent)},
           {"auc", detail::json_or_null(v.auc)},
+          {"calibration_error", detail::json_or_null(v.calibration_error)},
+          {"brier_score", detail::json_or_null(v.brier_score)},
           {"fraction_linear", detail::json_or_null(v.fraction_linear)},
           {"threshold", detail::json_or_null(v.threshold)},
           {"flops_fraction_mlp", detail::json_or_null(v.flops_fraction_mlp)},
@@ -132,37 +137,158 @@ inline OrderedJson json_of(const PaperLayer& p) {
           {"gates", gates}};
 }
 
+inline OrderedJson json_of(const std::vector<LambdaTrial>& trials) {
+  OrderedJson list = OrderedJson::array();
+  for (const LambdaTrial& t : trials) list.push_back({{"rho", t.rho}, {"nll_sum", t.nll_sum}});
+  return list;
+}
+
+inline OrderedJson json_of(const MapError& e) {
+  return {{"r2", e.r2},
+          {"top_share", e.top_share},
+          {"first_share", e.first_share},
+          {"r2_without_top", e.r2_without_top},
+          {"r2_without_first", e.r2_without_first}};
+}
+
 inline OrderedJson json_of(const LayerResult& l) {
   OrderedJson variants = OrderedJson::array();
   for (const VariantResult& v : l.variants) variants.push_back(json_of(v));
-  OrderedJson trials = OrderedJson::array();
-  for (const LambdaTrial& t : l.lambda_trials) {
-    trials.push_back({{"rho", t.rho}, {"nll_sum", t.nll_sum}});
-  }
-  OrderedJson json{{"layer", l.layer},         {"r2", l.r2},
-                   {"condition", l.condition}, {"lambda", l.lambda},
-                   {"lambda_trials", trials},  {"delta", json_of(l.delta)},
+  OrderedJson json{{"layer", l.layer},
+                   {"r2", l.r2},
+                   {"condition", l.condition},
+                   {"lambda", l.lambda},
+                   {"lambda_trials", json_of(l.lambda_trials)},
+                   {"map_error", l.map_error ? json_of(*l.map_error) : OrderedJson(nullptr)},
+                   {"delta", json_of(l.delta)},
                    {"variants", variants}};
   if (l.paper) json["paper"] = json_of(*l.paper);
   return json;
 }
 
+namespace detail {
+
+// What every file about layers begins with.
+inline OrderedJson header_json(const StudyHeader& h, const char* command) {
+  return {{"schema", "wanamaker/1"},
+          {"command", command},
+          {"protocol", json_of(h.protocol)},
+          {"model", json_of(h.model)},
+          {"fit", {{"documents", h.fit_documents}, {"tokens", h.fit_tokens}}},
+          {"gate", {{"documents", h.gate_documents}, {"tokens", h.gate_tokens}}},
+          {"baseline",
+           {{"documents", h.baseline.documents},
+            {"tokens", h.baseline.tokens},
+            {"nll_sum", h.baseline.nll_sum},
+            {"perplexity", h.baseline.perplexity}}}};
+}
+
+}  // namespace detail
+
 /// sweep.json.
 inline OrderedJson json_of(const SweepResult& r) {
   OrderedJson layers = OrderedJson::array();
   for (const LayerResult& l : r.layers) layers.push_back(json_of(l));
-  return {{"schema", "wanamaker/1"},
-          {"command", "sweep"},
-          {"protocol", json_of(r.protocol)},
-          {"model", json_of(r.model)},
-          {"fit", {{"documents", r.fit_documents}, {"tokens", r.fit_tokens}}},
-          {"gate", {{"documents", r.gate_documents}, {"tokens", r.gate_tokens}}},
-          {"baseline",
-           {{"documents", r.baseline.documents},
-            {"tokens", r.baseline.tokens},
-            {"nll_sum", r.baseline.nll_sum},
-            {"perplexity", r.baseline.perplexity}}},
-          {"layers", layers}};
+  OrderedJson json = detail::header_json(r, "sweep");
+  json["layers"] = layers;
+  return json;
+}
+
+inline OrderedJson json_of(const CurvePoint& p) {
+  OrderedJson json{{"target", p.target},
+                   {"select_delta_percent", detail::json_or_null(p.select_delta_percent)}};
+  json.update(json_of(p.result));
+  return json;
+}
+
+inline OrderedJson json_of(const GateCurve& c) {
+  OrderedJson points = OrderedJson::array();
+  for (const CurvePoint& p : c.points) points.push_back(json_of(p));
+  return {{"gate", c.gate},
+          {"area_nats", c.area_nats},
+          {"area_below_random", c.area_below_random},
+          {"share_of_oracle", detail::json_or_null(c.share_of_oracle)},
+          {"operating_point", detail::json_or_null(c.operating_point)},
+          {"points", points}};
+}
+
+inline OrderedJson json_of(const CurveLayer& l) {
+  OrderedJson curves = OrderedJson::array();
+  for (const GateCurve& c : l.curves) curves.push_back(json_of(c));
+  return {{"layer", l.layer},
+          {"r2", l.r2},
+          {"lambda", l.lambda},
+          {"lambda_trials", json_of(l.lambda_trials)},
+          {"curves", curves}};
+}
+
+/// gate-curve.json.
+inline OrderedJson json_of(const GateCurveResult& r) {
+  OrderedJson layers = OrderedJson::array();
+  for (const CurveLayer& l : r.layers) layers.push_back(json_of(l));
+  OrderedJson json = detail::header_json(r, "gate-curve");
+  json["max_loss_percent"] = r.max_loss_percent;
+  json["layers"] = layers;
+  return json;
+}
+
+inline OrderedJson json_of(const CompoundVariant& v) {
+  const PairedComparison& c = v.comparison;
+  return {{"name", v.name},
+          {"layers", v.layers},
+          {"perplexity", v.perplexity},
+          {"nll_sum", v.nll_sum},
+          {"delta_nats", c.delta_nats},
+          {"delta_percent", c.delta_percent},
+          {"ci_low_percent", detail::json_or_null(c.ci_low_percent)},
+          {"ci_high_percent", detail::json_or_null(c.ci_high_percent)},
+          {"ci_method", c.method ? OrderedJson(std::string(name_of(*c.method))) : OrderedJson()},
+          {"p_value", detail::json_or_null(c.p_value)},
+          {"sign_test_p", c.sign_test.p_value},
+          {"naive_paired_percent", detail::json_of(c.naive_paired_percent)},
+          {"naive_unpaired_percent", detail::json_of(c.naive_unpaired_percent)},
+          {"select_nll_sum", v.select_nll_sum},
+          {"select_delta_percent", v.select_delta_percent},
+          {"fraction_linear", v.fraction_linear},
+          {"flops_fraction_mlp", v.flops_fraction_mlp},
+          {"flops_fraction_total", v.flops_fraction_total},
+          {"on_frontier", v.on_frontier},
+          {"warnings", detail::json_of(c.warnings)}};
+}
+
+namespace detail {
+
+// Names on the frontier, from the most FLOPs to the fewest.
+inline OrderedJson frontier_json(const std::vector<CompoundVariant>& variants) {
+  std::vector<const CompoundVariant*> frontier;
+  for (const CompoundVariant& v : variants) {
+    if (v.on_frontier) frontier.push_back(&v);
+  }
+  std::stable_sort(frontier.begin(), frontier.end(), [](const auto* a, const auto* b) {
+    return a->flops_fraction_total > b->flops_fraction_total;
+  });
+  OrderedJson list = OrderedJson::array();
+  for (const CompoundVariant* v : frontier) {
+    list.push_back({{"name", v->name},
+                    {"flops_fraction_total", v->flops_fraction_total},
+                    {"perplexity", v->perplexity}});
+  }
+  return list;
+}
+
+}  // namespace detail
+
+/// compound.json.
+inline OrderedJson json_of(const CompoundResult& r) {
+  OrderedJson variants = OrderedJson::array();
+  for (const CompoundVariant& v : r.variants) variants.push_back(json_of(v));
+  OrderedJson json = detail::header_json(r, "compound");
+  json["flop_budget"] = r.flop_budget;
+  json["max_loss_percent"] = r.max_loss_percent;
+  json["chosen"] = detail::json_or_null(r.chosen);
+  json["variants"] = variants;
+  json["frontier"] = detail::frontier_json(r.variants);
+  return json;
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "wanamaker/io/json.hpp"
+#include "wanamaker/study/compound_result.hpp"
+#include "wanamaker/study/gate_curve_result.hpp"
 #include "wanamaker/study/sweep_result.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -101,6 +103,8 @@ inline VariantResult variant_at(const Json& json, const std::string& where) {
                   .perplexity = value_at<double>(json, "perplexity", where),
                   .comparison = comparison_at(json, where)};
   v.auc = optional_at(json, "auc", where);
+  v.calibration_error = optional_at(json, "calibration_error", where);
+  v.brier_score = optional_at(json, "brier_score", where);
   v.fraction_linear = optional_at(json, "fraction_linear", where);
   v.threshold = optional_at(json, "threshold", where);
   v.flops_fraction_mlp = optional_at(json, "flops_fraction_mlp", where);
@@ -109,7 +113,22 @@ inline VariantResult variant_at(const Json& json, const std::string& where) {
   return v;
 }
 
+inline std::vector<LambdaTrial> lambda_trials_at(const Json& json, const std::string& where) {
+  std::vector<LambdaTrial> trials;
+  for (const Json& t : value_at<Json>(json, "lambda_trials", where)) {
+    trials.push_back({value_at<double>(t, "rho", where), value_at<double>(t, "nll_sum", where)});
+  }
+  return trials;
+}
+
 }  // namespace detail
+
+/// Where the map's error comes from, of a layer of sweep.json.
+inline MapError map_error_from_json(const Json& json, const std::string& where) {
+  const auto number = [&](const char* key) { return detail::value_at<double>(json, key, where); };
+  return {number("r2"), number("top_share"), number("first_share"), number("r2_without_top"),
+          number("r2_without_first")};
+}
 
 /// A layer of sweep.json. p-values adjusted over layers are left out: they are made anew from all
 /// layers. Throws FormatError for missing or mistyped keys.
@@ -118,15 +137,62 @@ inline LayerResult layer_result_from_json(const Json& json, const std::string& w
                     .r2 = detail::value_at<double>(json, "r2", where),
                     .condition = detail::value_at<double>(json, "condition", where),
                     .lambda = detail::value_at<double>(json, "lambda", where)};
-  for (const Json& t : detail::value_at<Json>(json, "lambda_trials", where)) {
-    layer.lambda_trials.push_back(
-        {detail::value_at<double>(t, "rho", where), detail::value_at<double>(t, "nll_sum", where)});
-  }
+  layer.lambda_trials = detail::lambda_trials_at(json, where);
+  const auto error = detail::value_at<Json>(json, "map_error", where);
+  if (!error.is_null()) layer.map_error = map_error_from_json(error, where);
   layer.delta = detail::distribution_at(detail::value_at<Json>(json, "delta", where), where);
   for (const Json& v : detail::value_at<Json>(json, "variants", where)) {
     layer.variants.push_back(detail::variant_at(v, where));
   }
   return layer;
+}
+
+namespace detail {
+
+inline GateCurve curve_at(const Json& json, const std::string& where) {
+  GateCurve curve{.gate = value_at<std::string>(json, "gate", where),
+                  .area_nats = value_at<double>(json, "area_nats", where),
+                  .area_below_random = value_at<double>(json, "area_below_random", where),
+                  .share_of_oracle = optional_at(json, "share_of_oracle", where)};
+  for (const Json& p : value_at<Json>(json, "points", where)) {
+    curve.points.push_back({.target = value_at<double>(p, "target", where),
+                            .select_delta_percent = optional_at(p, "select_delta_percent", where),
+                            .result = variant_at(p, where)});
+  }
+  if (optional_at(json, "operating_point", where)) {
+    curve.operating_point = value_at<Index>(json, "operating_point", where);
+  }
+  return curve;
+}
+
+}  // namespace detail
+
+/// A layer of gate-curve.json. Throws FormatError for missing or mistyped keys.
+inline CurveLayer curve_layer_from_json(const Json& json, const std::string& where) {
+  CurveLayer layer{.layer = detail::value_at<Index>(json, "layer", where),
+                   .r2 = detail::value_at<double>(json, "r2", where),
+                   .lambda = detail::value_at<double>(json, "lambda", where),
+                   .lambda_trials = detail::lambda_trials_at(json, where)};
+  for (const Json& c : detail::value_at<Json>(json, "curves", where)) {
+    layer.curves.push_back(detail::curve_at(c, where));
+  }
+  return layer;
+}
+
+/// A variant of compound.json, `on_frontier` left out: that depends on the others. Throws
+/// FormatError for missing or mistyped keys.
+inline CompoundVariant compound_variant_from_json(const Json& json, const std::string& where) {
+  const auto number = [&](const char* key) { return detail::value_at<double>(json, key, where); };
+  return {.name = detail::value_at<std::string>(json, "name", where),
+          .layers = detail::value_at<std::vector<Index>>(json, "layers", where),
+          .select_nll_sum = number("select_nll_sum"),
+          .select_delta_percent = number("select_delta_percent"),
+          .nll_sum = number("nll_sum"),
+          .perplexity = number("perplexity"),
+          .comparison = detail::comparison_at(json, where),
+          .fraction_linear = number("fraction_linear"),
+          .flops_fraction_mlp = number("flops_fraction_mlp"),
+          .flops_fraction_total = number("flops_fraction_total")};
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -5,8 +5,10 @@
 #include <string>
 
 #include "wanamaker/report/text_table.hpp"
+#include "wanamaker/study/compound_result.hpp"
+#include "wanamaker/study/gate_curve_result.hpp"
 #include "wanamaker/study/perplexity.hpp"
-#include "wanamaker/study/sweep.hpp"
+#include "wanamaker/study/sweep_result.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -130,6 +132,135 @@ inline TextTable sweep_csv(const SweepResult& result) {
                  detail::optional_text(v.flops_fraction_mlp),
                  detail::optional_text(v.flops_fraction_total)});
     }
+  }
+  return table;
+}
+
+namespace detail {
+
+inline std::string percent_text(double share) {
+  return fixed_text(100 * share, 1) + " %";
+}
+
+inline const GateCurve* curve_of(const CurveLayer& layer, const std::string& gate) {
+  for (const GateCurve& c : layer.curves) {
+    if (c.gate == gate) return &c;
+  }
+  return nullptr;
+}
+
+// The gate that saves most of the area under the random curve, references and random left out.
+inline const GateCurve* best_curve(const CurveLayer& layer) {
+  const GateCurve* best = nullptr;
+  for (const GateCurve& c : layer.curves) {
+    if (c.gate == "oracle" || c.gate == "random") continue;
+    if (best == nullptr || c.area_below_random > best->area_below_random) best = &c;
+  }
+  return best;
+}
+
+inline const CurvePoint* operating_point(const GateCurve* curve) {
+  if (curve == nullptr || !curve->operating_point) return nullptr;
+  return &curve->points[static_cast<std::size_t>(*curve->operating_point)];
+}
+
+inline std::string routed_text(const CurvePoint* point) {
+  if (point == nullptr || !point->result.fraction_linear) return "0.0 %";
+  return percent_text(*point->result.fraction_linear);
+}
+
+inline std::string cost_text(const CurvePoint* point) {
+  return point == nullptr ? "–" : signed_text(point->result.comparison.delta_percent, 2);
+}
+
+}  // namespace detail
+
+/// How much each layer's logistic gate may route within the allowed loss, chosen on the select
+/// split, beside what random routing may; areas in thousandths of a nat per token.
+inline TextTable gate_curve_table(const GateCurveResult& result) {
+  TextTable table({"layer", "routed", "cost %", "95 % interval", "random routed", "area", "random",
+                   "oracle", "best gate"});
+  for (const CurveLayer& layer : result.layers) {
+    const GateCurve* gate = detail::curve_of(layer, "gate-logistic");
+    const GateCurve* random = detail::curve_of(layer, "random");
+    const GateCurve* oracle = detail::curve_of(layer, "oracle");
+    const GateCurve* best = detail::best_curve(layer);
+    const CurvePoint* point = detail::operating_point(gate);
+    const auto area = [](const GateCurve* c) {
+      return c == nullptr ? "–" : signed_text(1000 * c->area_nats, 2);
+    };
+    table.add({std::to_string(layer.layer), detail::routed_text(point), detail::cost_text(point),
+               point == nullptr ? "–" : detail::interval_text(point->result.comparison),
+               detail::routed_text(detail::operating_point(random)), area(gate), area(random),
+               area(oracle), best == nullptr ? "–" : best->gate});
+  }
+  return table;
+}
+
+/// Every point of every curve.
+inline TextTable gate_curve_csv(const GateCurveResult& result) {
+  TextTable table({"layer", "gate", "target", "threshold", "fraction_linear",
+                   "select_delta_percent", "perplexity", "nll_sum", "delta_nats", "delta_percent",
+                   "ci_low_percent", "ci_high_percent", "flops_fraction_mlp",
+                   "flops_fraction_total"});
+  for (const CurveLayer& layer : result.layers) {
+    for (const GateCurve& curve : layer.curves) {
+      for (const CurvePoint& p : curve.points) {
+        const PairedComparison& c = p.result.comparison;
+        table.add({std::to_string(layer.layer), curve.gate, exact_text(p.target),
+                   detail::optional_text(p.result.threshold),
+                   detail::optional_text(p.result.fraction_linear),
+                   detail::optional_text(p.select_delta_percent), exact_text(p.result.perplexity),
+                   exact_text(p.result.nll_sum), exact_text(c.delta_nats),
+                   exact_text(c.delta_percent), detail::optional_text(c.ci_low_percent),
+                   detail::optional_text(c.ci_high_percent),
+                   detail::optional_text(p.result.flops_fraction_mlp),
+                   detail::optional_text(p.result.flops_fraction_total)});
+      }
+    }
+  }
+  return table;
+}
+
+namespace detail {
+
+inline std::string layers_text(const std::vector<Index>& layers) {
+  std::string text;
+  for (const Index l : layers) text += (text.empty() ? "" : " ") + std::to_string(l);
+  return text;
+}
+
+}  // namespace detail
+
+/// Several layers at once; a star marks what no other variant beats on the select split.
+inline TextTable compound_table(const CompoundResult& result) {
+  TextTable table({"variant", "layers", "routed", "MLP FLOPs", "all FLOPs", "perplexity", "cost %",
+                   "95 % interval", "frontier"});
+  for (const CompoundVariant& v : result.variants) {
+    table.add({v.name, std::to_string(v.layers.size()), detail::percent_text(v.fraction_linear),
+               detail::percent_text(v.flops_fraction_mlp),
+               detail::percent_text(v.flops_fraction_total), fixed_text(v.perplexity, 2),
+               signed_text(v.comparison.delta_percent, 2), detail::interval_text(v.comparison),
+               v.on_frontier ? "*" : ""});
+  }
+  return table;
+}
+
+/// Every variant of a compound run.
+inline TextTable compound_csv(const CompoundResult& result) {
+  TextTable table({"variant", "layers", "fraction_linear", "flops_fraction_mlp",
+                   "flops_fraction_total", "perplexity", "nll_sum", "delta_nats", "delta_percent",
+                   "ci_low_percent", "ci_high_percent", "p_value", "select_nll_sum",
+                   "select_delta_percent", "on_frontier"});
+  for (const CompoundVariant& v : result.variants) {
+    const PairedComparison& c = v.comparison;
+    table.add({v.name, detail::layers_text(v.layers), exact_text(v.fraction_linear),
+               exact_text(v.flops_fraction_mlp), exact_text(v.flops_fraction_total),
+               exact_text(v.perplexity), exact_text(v.nll_sum), exact_text(c.delta_nats),
+               exact_text(c.delta_percent), detail::optional_text(c.ci_low_percent),
+               detail::optional_text(c.ci_high_percent), detail::optional_text(c.p_value),
+               exact_text(v.select_nll_sum), exact_text(v.select_delta_percent),
+               v.on_frontier ? "1" : "0"});
   }
   return table;
 }

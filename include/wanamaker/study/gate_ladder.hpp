@@ -17,8 +17,7 @@
 #include "wanamaker/gate/rule_gates.hpp"
 #include "wanamaker/gate/threshold.hpp"
 #include "wanamaker/gate/token_table.hpp"
-#include "wanamaker/study/layer_pass.hpp"
-#include "wanamaker/study/sweep_result.hpp"
+#include "wanamaker/study/walked_split.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -44,31 +43,72 @@ inline std::vector<Index> documents_of_losses(const EvaluationSet& set) {
   return documents;
 }
 
+namespace detail {
+
+/// The MLP inputs and the tokens at the positions that predict.
+template <class B>
+void append_inputs(B& backend, const MlpSite<B>& site, GateData<B>& data, Workspace<B>& workspace) {
+  const typename Workspace<B>::Frame frame(workspace);
+  const std::vector<TokenId>& rows = site.tokens.scored.rows;
+  const Index count = static_cast<Index>(rows.size());
+  const VectorView<TokenId> index = workspace.template vector<TokenId>(count);
+  backend.copy_from_host(rows.data(), count, index.data);
+  ops::gather_rows(backend, site.mlp_input, index,
+                   data.inputs.view().middle_rows(site.tokens.first_loss, count));
+  for (const TokenId row : rows) {
+    data.tokens.push_back(site.tokens.tokens[static_cast<std::size_t>(row)]);
+  }
+}
+
+template <class B>
+GateData<B> empty_gate_data(B& backend, const EvaluationSet& set, Index width) {
+  return {make_matrix(backend, set.scored(), width), {}, {}, documents_of_losses(set)};
+}
+
+inline std::vector<double> differences(std::span<const double> a, std::span<const double> b) {
+  std::vector<double> result;
+  result.reserve(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) result.push_back(a[i] - b[i]);
+  return result;
+}
+
+}  // namespace detail
+
 /// Inputs and δ of the surrogate at the pass's layer; advances the pass.
 template <class B>
 GateData<B> collect_gate_data(B& backend, LayerPass<B>& pass, const AnyMlp<B>& surrogate,
                               std::span<const double> baseline, Index width,
                               Workspace<B>& workspace) {
-  const Index n = pass.set().scored();
-  GateData<B> data{make_matrix(backend, n, width), {}, {}, documents_of_losses(pass.set())};
-  std::vector<double> losses(static_cast<std::size_t>(n));
+  GateData<B> data = detail::empty_gate_data(backend, pass.set(), width);
+  std::vector<double> losses(baseline.size());
   pass.advance([&](const MlpSite<B>& site) {
     const typename Workspace<B>::Frame frame(workspace);
-    const std::vector<TokenId>& rows = site.tokens.scored.rows;
-    const Index count = static_cast<Index>(rows.size());
-    const VectorView<TokenId> index = workspace.template vector<TokenId>(count);
-    backend.copy_from_host(rows.data(), count, index.data);
-    ops::gather_rows(backend, site.mlp_input, index,
-                     data.inputs.view().middle_rows(site.tokens.first_loss, count));
-    for (const TokenId row : rows) {
-      data.tokens.push_back(site.tokens.tokens[static_cast<std::size_t>(row)]);
-    }
+    detail::append_inputs(backend, site, data, workspace);
     const matrix_view_t<B> output = workspace.matrix(site.mlp_input.rows, width);
     surrogate.forward(backend, site.mlp_input, site.rows, output, workspace);
     pass.losses_with(site, output, losses);
   });
-  data.delta.reserve(losses.size());
-  for (std::size_t i = 0; i < losses.size(); ++i) data.delta.push_back(losses[i] - baseline[i]);
+  data.delta = detail::differences(losses, baseline);
+  return data;
+}
+
+/// The same where earlier layers of the pass are replaced: δ is against the MLP's own output in the
+/// same, changed model. The pass stays.
+template <class B>
+GateData<B> collect_gate_data_here(B& backend, LayerPass<B>& pass, const AnyMlp<B>& surrogate,
+                                   Index width, Workspace<B>& workspace) {
+  GateData<B> data = detail::empty_gate_data(backend, pass.set(), width);
+  std::vector<double> linear(static_cast<std::size_t>(pass.set().scored()));
+  std::vector<double> full(linear.size());
+  pass.visit([&](const MlpSite<B>& site) {
+    const typename Workspace<B>::Frame frame(workspace);
+    detail::append_inputs(backend, site, data, workspace);
+    const matrix_view_t<B> output = workspace.matrix(site.mlp_input.rows, width);
+    surrogate.forward(backend, site.mlp_input, site.rows, output, workspace);
+    pass.losses_with(site, output, linear);
+    pass.losses_with(site, site.mlp_output, full);
+  });
+  data.delta = detail::differences(linear, full);
   return data;
 }
 
@@ -162,35 +202,77 @@ std::vector<double> scored_rows_of(B& backend, const MlpSite<B>& site, VectorVie
   return chosen;
 }
 
-/// Chooses thresholds on the select split: the wanted share, else the gate's own point; gates
-/// without one route what gate-logistic routes. Advances the pass.
+/// Scores of every gate at one site, appended to the gate's list.
+template <class B>
+void append_scores(B& backend, const MlpSite<B>& site, const std::vector<NamedGate<B>>& gates,
+                   std::vector<std::vector<double>>& scores, Workspace<B>& workspace) {
+  const typename Workspace<B>::Frame frame(workspace);
+  const VectorView<double> own = workspace.template vector<double>(site.mlp_input.rows);
+  scores.resize(gates.size());
+  for (std::size_t g = 0; g < gates.size(); ++g) {
+    gates[g].gate.score(backend, site.mlp_input, site.rows, own, workspace);
+    const std::vector<double> chosen = scored_rows_of(backend, site, own);
+    scores[g].insert(scores[g].end(), chosen.begin(), chosen.end());
+  }
+}
+
+/// How thresholds are chosen from scores on the select split: a share, or a share of the MLP's
+/// FLOPs, or neither: the gate's own point.
+struct ThresholdRule {
+  std::optional<double> fraction{};
+  std::optional<double> flops{};
+  MlpCost surrogate{};  ///< of one token
+  MlpCost mlp{};
+};
+
+/// How the options want thresholds chosen at a layer with this surrogate.
+template <class B>
+ThresholdRule threshold_rule(const SweepContext<B>& c, Index layer, const AnyMlp<B>& surrogate) {
+  return {c.options.gate_fraction, c.options.gate_flops, surrogate.cost(1),
+          c.model.mlp(layer).cost(1)};
+}
+
+namespace detail {
+
+template <class B>
+GateThreshold threshold_by(const ThresholdRule& rule, const NamedGate<B>& gate,
+                           const std::vector<double>& scores) {
+  if (rule.fraction) return threshold_for_fraction(scores, *rule.fraction);
+  if (rule.flops) {
+    return threshold_for_flops(scores, {gate.gate.cost(1), rule.surrogate, rule.mlp}, *rule.flops);
+  }
+  return threshold_at(scores, gate.gate.natural_threshold().value_or(0.5));
+}
+
+}  // namespace detail
+
+/// Thresholds by the rule; where it is the gates' own, those without one route what gate-logistic
+/// routes. Throws ProtocolError ("gate/flop-budget") where a budget cannot be met.
+template <class B>
+void set_thresholds(std::vector<NamedGate<B>>& gates,
+                    const std::vector<std::vector<double>>& scores, const ThresholdRule& rule) {
+  const bool is_own = !rule.fraction && !rule.flops;
+  double matched = 0.5;
+  for (std::size_t g = 0; g < gates.size(); ++g) {
+    if (gates[g].matched && is_own) continue;
+    const GateThreshold at = detail::threshold_by(rule, gates[g], scores[g]);
+    gates[g].threshold = at.threshold;
+    if (gates[g].name == "gate-logistic") matched = at.fraction;
+  }
+  for (std::size_t g = 0; g < gates.size(); ++g) {
+    if (!gates[g].matched || !is_own) continue;
+    gates[g].threshold = threshold_for_fraction(scores[g], matched).threshold;
+  }
+}
+
+/// set_thresholds at the pass's layer; advances the pass.
 template <class B>
 void choose_thresholds(B& backend, LayerPass<B>& pass, std::vector<NamedGate<B>>& gates,
-                       std::optional<double> fraction, Workspace<B>& workspace) {
-  std::vector<std::vector<double>> scores(gates.size());
-  pass.advance([&](const MlpSite<B>& site) {
-    const typename Workspace<B>::Frame frame(workspace);
-    const VectorView<double> own = workspace.template vector<double>(site.mlp_input.rows);
-    for (std::size_t g = 0; g < gates.size(); ++g) {
-      gates[g].gate.score(backend, site.mlp_input, site.rows, own, workspace);
-      const std::vector<double> chosen = scored_rows_of(backend, site, own);
-      scores[g].insert(scores[g].end(), chosen.begin(), chosen.end());
-    }
-  });
-  double matched = fraction.value_or(0.5);
-  for (std::size_t g = 0; g < gates.size(); ++g) {
-    if (gates[g].matched) continue;
-    const GateThreshold at =
-        fraction ? threshold_for_fraction(scores[g], *fraction)
-                 : threshold_at(scores[g], gates[g].gate.natural_threshold().value_or(0.5));
-    gates[g].threshold = at.threshold;
-    if (gates[g].name == "gate-logistic" && !fraction) matched = at.fraction;
-  }
-  for (std::size_t g = 0; g < gates.size(); ++g) {
-    if (gates[g].matched) {
-      gates[g].threshold = threshold_for_fraction(scores[g], matched).threshold;
-    }
-  }
+                       const ThresholdRule& rule, Workspace<B>& workspace) {
+  std::vector<std::vector<double>> scores;
+  pass.advance(
+      [&](const MlpSite<B>& site) { append_scores(backend, site, gates, scores, workspace); });
+  set_thresholds(gates, scores, rule);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "wanamaker/study/losses.hpp"
+#include "wanamaker/study/mlp_overrides.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -24,6 +25,7 @@ struct MlpSite {
   Index layer = 0;
   Index batch = 0;
   const EvaluationBatch& tokens;
+  const PackedBatch<B>& packed;
   RowContext<B> rows;
   const_matrix_view_t<B> carry;       ///< [T × d] the stream without the MLP's output
   const_matrix_view_t<B> mlp_input;   ///< [T × d]
@@ -34,10 +36,17 @@ struct MlpSite {
 template <class B>
 class LayerPass {
  public:
-  /// All referenced objects must outlive the pass.
+  /// All referenced objects must outlive the pass. `overrides`: policies that stand in for MLPs
+  /// wherever the pass or a variant runs a layer that is not the one under study. `progress` is
+  /// only asked whether to go on, before each batch and each variant.
   LayerPass(B& backend, const AnyTransformer<B>& model, const EvaluationSet& set,
-            Workspace<B>& workspace)
-      : backend_(backend), model_(model), set_(set), workspace_(workspace) {
+            Workspace<B>& workspace, MlpOverrides<B> overrides = {}, Progress progress = {})
+      : backend_(backend),
+        model_(model),
+        set_(set),
+        workspace_(workspace),
+        overrides_(std::move(overrides)),
+        progress_(std::move(progress)) {
     for (const EvaluationBatch& batch : set.batches) {
       packed_.emplace_back(backend, batch.tokens, batch.offsets);
       residuals_.push_back(make_matrix(backend, packed_.back().rows(), model.config().width));
@@ -83,27 +92,30 @@ class LayerPass {
     ++layer_;
   }
 
-  /// Moves on without looking.
+  /// Moves on without looking, past the override where there is one.
   void advance() {
     for (std::size_t b = 0; b < packed_.size(); ++b) {
-      const PackedBatch<B>& batch = packed_[b];
-      model_.visit([&](const auto& m) {
-        m.block(layer_).forward(backend_, layer_, batch, residuals_[b].view(), workspace_);
-      });
+      forward_blocks(backend_, model_, overrides_, layer_, layer_ + 1, packed_[b],
+                     residuals_[b].view(), workspace_);
       ++work_.prefix_blocks;
     }
     ++layer_;
   }
 
+  /// Changes what stands in for a layer that is still to come.
+  void override_mlp(Index layer, const AnyMlp<B>* policy) { overrides_.set(layer, policy); }
+
   /// Losses of the site's scored tokens when `output` [T × d] stands for the MLP's output, written
   /// to the batch's place in `losses` (all losses of the set).
   void losses_with(const MlpSite<B>& site, const_matrix_view_t<B> output,
                    std::span<double> losses) {
+    progress_.poll();
     const typename Workspace<B>::Frame frame(workspace_);
     const PackedBatch<B>& batch = packed_[static_cast<std::size_t>(site.batch)];
     const matrix_view_t<B> residual = workspace_.matrix(output.rows, output.cols);
     ops::add<B>(backend_, site.carry, output, residual);
-    model_.forward_from(backend_, site.layer + 1, batch, residual, workspace_);
+    forward_blocks(backend_, model_, overrides_, site.layer + 1, model_.layers(), batch, residual,
+                   workspace_);
     work_.variant_blocks += model_.layers() - site.layer - 1;
     ++work_.variants;
     const std::vector<double> own =
@@ -114,6 +126,7 @@ class LayerPass {
  private:
   template <class Visit, class Leave>
   void visit_batch(std::size_t b, Visit&& visit, Leave&& leave) {
+    progress_.poll();
     const typename Workspace<B>::Frame frame(workspace_);
     const PackedBatch<B>& batch = packed_[b];
     const matrix_view_t<B> residual = residuals_[b].view();
@@ -124,7 +137,7 @@ class LayerPass {
     const RowContext<B> rows = model_.row_context(layer_, batch, residual, carry);
     model_.mlp(layer_).forward(backend_, input, rows, output, workspace_);
     ++work_.prefix_blocks;
-    const MlpSite<B> site{layer_, static_cast<Index>(b), set_.batches[b], rows, carry, input,
+    const MlpSite<B> site{layer_, static_cast<Index>(b), set_.batches[b], batch, rows, carry, input,
                           output};
     visit(site);
     leave(site, residual);
@@ -134,6 +147,8 @@ class LayerPass {
   const AnyTransformer<B>& model_;
   const EvaluationSet& set_;
   Workspace<B>& workspace_;
+  MlpOverrides<B> overrides_;
+  Progress progress_;
   std::vector<PackedBatch<B>> packed_;
   std::vector<matrix_t<B>> residuals_;
   Index layer_ = 0;

@@ -2,56 +2,23 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "wanamaker/gate/assessment.hpp"
-#include "wanamaker/gate/cost_model.hpp"
 #include "wanamaker/gate/gated_mlp.hpp"
 #include "wanamaker/gate/preset_gate.hpp"
+#include "wanamaker/study/flops_shares.hpp"
 #include "wanamaker/study/gate_ladder.hpp"
+#include "wanamaker/study/ridge_choice.hpp"
+#include "wanamaker/study/site_routing.hpp"
 #include "wanamaker/study/token_losses.hpp"
+#include "wanamaker/surrogate/leverage.hpp"
 #include "wanamaker/surrogate/low_rank.hpp"
-#include "wanamaker/surrogate/ridge.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
-
-/// One split on its way through the model: its tokens, the full model's losses, the pass.
-template <class B>
-struct WalkedSplit {
-  EvaluationSet set;
-  std::vector<double> baseline;
-  std::unique_ptr<LayerPass<B>> pass;
-};
-
-/// The full model's losses on the documents, and a pass at layer 0.
-template <class B>
-std::unique_ptr<WalkedSplit<B>> walk_split(B& backend, const AnyTransformer<B>& model,
-                                           EvaluationSet set, Workspace<B>& workspace,
-                                           const Progress& progress, const std::string& stage) {
-  auto split = std::make_unique<WalkedSplit<B>>();
-  split->set = std::move(set);
-  split->baseline = run_losses(backend, model, split->set, workspace, progress, stage);
-  split->pass = std::make_unique<LayerPass<B>>(backend, model, split->set, workspace);
-  return split;
-}
-
-/// Everything that one layer's measurement needs; splits but `report` may be null.
-template <class B>
-struct SweepContext {
-  B& backend;
-  const AnyTransformer<B>& model;
-  const SweepOptions& options;
-  const ExecutorRef& executor;
-  Workspace<B>& workspace;
-  WalkedSplit<B>* gate = nullptr;
-  WalkedSplit<B>* select = nullptr;
-  WalkedSplit<B>* report = nullptr;
-};
 
 /// Measures one layer; all passes stand at it before and past it afterwards.
 template <class B>
@@ -62,13 +29,13 @@ class LayerSweep {
 
   LayerResult run() {
     LayerResult result{.layer = layer_};
-    fit_ = choose_ridge(result);
+    fit_ = choose_ridge(c_, moments_, result.lambda_trials).fit;
     result.r2 = fit_->report().in_sample.r2;
     result.condition = fit_->report().condition;
     result.lambda = fit_->report().lambda;
     ridge_ = AnyMlp<B>(fit_->to_mlp(c_.backend));
     fit_gates();
-    measure_ridge();
+    result.map_error = measure_ridge();
     result.delta = summarise_distribution(delta_);
     prepare_variants();
     measure_variants();
@@ -91,35 +58,10 @@ class LayerSweep {
     bool is_routed() const { return gate != nullptr || !routed.empty(); }
   };
 
-  const std::vector<double>& rhos() const { return c_.options.rhos; }
   Index width() const { return c_.model.config().width; }
   std::size_t scored() const { return c_.report->baseline.size(); }
 
   // --- before the report split ---
-
-  // Of several λ the one with the lowest loss on the select split; ties go to the larger.
-  RidgeSurrogate choose_ridge(LayerResult& result) {
-    if (rhos().size() == 1)
-      return RidgeSurrogate::fit(moments_, {.lambda = rhos().front()}, c_.executor);
-    std::vector<AnyMlp<B>> policies;
-    std::vector<std::vector<double>> losses;
-    for (const double rho : rhos()) {
-      policies.emplace_back(
-          RidgeSurrogate::fit(moments_, {.lambda = rho}, c_.executor).to_mlp(c_.backend));
-      losses.emplace_back(c_.select->baseline.size());
-    }
-    c_.select->pass->visit([&](const MlpSite<B>& site) {
-      for (std::size_t i = 0; i < policies.size(); ++i) {
-        run_policy(policies[i], site, *c_.select->pass, losses[i]);
-      }
-    });
-    std::size_t best = 0;
-    for (std::size_t i = 0; i < policies.size(); ++i) {
-      result.lambda_trials.push_back({rhos()[i], sum_of(losses[i])});
-      if (result.lambda_trials[i].nll_sum <= result.lambda_trials[best].nll_sum) best = i;
-    }
-    return RidgeSurrogate::fit(moments_, {.lambda = rhos()[best]}, c_.executor);
-  }
 
   void fit_gates() {
     if (c_.options.ladder == Ladder::surrogates) {
@@ -130,29 +72,28 @@ class LayerSweep {
                                                c_.gate->baseline, width(), c_.workspace);
     gates_ = fit_gate_ladder(c_.backend, data, c_.model.config().vocabulary, c_.options.ladder,
                              c_.options.seed + static_cast<std::uint64_t>(layer_));
-    choose_thresholds(c_.backend, *c_.select->pass, gates_, c_.options.gate_fraction, c_.workspace);
+    choose_thresholds(c_.backend, *c_.select->pass, gates_, threshold_rule(c_, layer_, ridge_),
+                      c_.workspace);
   }
 
   // --- the report split ---
 
-  void run_policy(const AnyMlp<B>& policy, const MlpSite<B>& site, LayerPass<B>& pass,
-                  std::vector<double>& losses) {
-    const typename Workspace<B>::Frame frame(c_.workspace);
-    const matrix_view_t<B> output = c_.workspace.matrix(site.mlp_input.rows, width());
-    policy.forward(c_.backend, site.mlp_input, site.rows, output, c_.workspace);
-    pass.losses_with(site, output, losses);
-  }
-
   // The ridge variant comes first: δ decides the references' routings.
-  void measure_ridge() {
+  MapError measure_ridge() {
     ridge_losses_.resize(scored());
-    c_.report->pass->visit(
-        [&](const MlpSite<B>& site) { run_policy(ridge_, site, *c_.report->pass, ridge_losses_); });
+    LeverageCollector<B, AnyMlp<B>> leverage(c_.backend);
+    leverage.watch(layer_, ridge_, moments_.mean_y());
+    c_.report->pass->visit([&](const MlpSite<B>& site) {
+      measure_policy(c_, ridge_, site, *c_.report->pass, ridge_losses_);
+      leverage.begin_batch(site.packed);
+      leverage.on_mlp_input(layer_, site.mlp_input);
+      leverage.on_mlp_output(layer_, site.mlp_output);
+    });
     check_finite_losses(ridge_losses_, "layer " + std::to_string(layer_) + ", ridge");
-    delta_.reserve(scored());
-    for (std::size_t i = 0; i < scored(); ++i) {
-      delta_.push_back(ridge_losses_[i] - c_.report->baseline[i]);
-    }
+    delta_ = detail::differences(ridge_losses_, c_.report->baseline);
+    const LeverageReport report = leverage.report(layer_);
+    return {report.r2, report.top_share, report.first_share, report.r2_without_top,
+            report.r2_without_first};
   }
 
   void add_policy(const std::string& name, AnyMlp<B> policy) {
@@ -240,38 +181,25 @@ class LayerSweep {
       if (variant.is_routed()) {
         run_routed(variant, site, linear);
       } else if (variant.result.name != "ridge") {
-        run_policy(variant.policy, site, *c_.report->pass, variant.losses);
+        measure_policy(c_, variant.policy, site, *c_.report->pass, variant.losses);
       }
     }
   }
 
-  // Both outputs are at hand: routing selects rows.
   void run_routed(Variant& variant, const MlpSite<B>& site, const_matrix_view_t<B> linear) {
     const typename Workspace<B>::Frame frame(c_.workspace);
-    const Index rows = site.mlp_input.rows;
-    const VectorView<double> scores = c_.workspace.template vector<double>(rows);
+    VectorView<double> scores{};
     double threshold = 0.5;
     if (variant.gate != nullptr) {
+      scores = c_.workspace.template vector<double>(site.mlp_input.rows);
       variant.gate->gate.score(c_.backend, site.mlp_input, site.rows, scores, c_.workspace);
       threshold = variant.gate->threshold;
       const std::vector<double> own = scored_rows_of(c_.backend, site, scores);
       std::copy(own.begin(), own.end(), variant.scores.begin() + site.tokens.first_loss);
     } else {
-      upload_routing(variant, site, scores);
+      scores = routing_scores(c_.backend, site, variant.routed, c_.workspace);
     }
-    const matrix_view_t<B> output = c_.workspace.matrix(rows, width());
-    ops::select_outputs<B>(c_.backend, scores, threshold, linear, site.mlp_output, output);
-    c_.report->pass->losses_with(site, output, variant.losses);
-  }
-
-  // Rows that predict nothing stay with the MLP.
-  void upload_routing(const Variant& variant, const MlpSite<B>& site, VectorView<double> scores) {
-    std::vector<double> all(static_cast<std::size_t>(scores.size), 0.0);
-    for (std::size_t i = 0; i < site.tokens.scored.rows.size(); ++i) {
-      const std::size_t loss = static_cast<std::size_t>(site.tokens.first_loss) + i;
-      all[static_cast<std::size_t>(site.tokens.scored.rows[i])] = variant.routed[loss];
-    }
-    c_.backend.copy_from_host(all.data(), scores.size, scores.data);
+    measure_selected(c_, site, *c_.report->pass, scores, threshold, linear, variant.losses);
   }
 
   // --- results ---
@@ -284,24 +212,21 @@ class LayerSweep {
 
   // flops: of one token in this layer's MLP place.
   void set_flops(VariantResult& result, double flops) const {
-    const EvaluationSet& set = c_.report->set;
-    const double tokens = static_cast<double>(set.tokens);
-    double dense = 0;
-    for (Index l = 0; l < c_.model.layers(); ++l) {
-      dense += tokens * c_.model.mlp(l).cost(1).flops;
-    }
-    const double changed = dense + tokens * (flops - c_.model.mlp(layer_).cost(1).flops);
-    std::vector<Index> lengths;
-    for (const EvaluationBatch& batch : set.batches) {
-      for (std::size_t s = 0; s + 1 < batch.offsets.size(); ++s) {
-        lengths.push_back(batch.offsets[s + 1] - batch.offsets[s]);
-      }
-    }
-    const ModelConfig& config = c_.model.config();
-    const ModelFlops full = model_flops(config, lengths, dense, set.scored());
-    const ModelFlops variant = model_flops(config, lengths, changed, set.scored());
-    result.flops_fraction_mlp = variant.mlp / full.mlp;
-    result.flops_fraction_total = variant.total() / full.total();
+    std::vector<double> changed = mlp_flops_per_token(c_.model);
+    changed[static_cast<std::size_t>(layer_)] = flops;
+    const FlopsShares shares = flops_shares(c_.model, c_.report->set, changed);
+    result.flops_fraction_mlp = shares.mlp;
+    result.flops_fraction_total = shares.total;
+  }
+
+  static void assess(Variant& variant, const std::vector<std::uint8_t>& labels) {
+    const GateAssessment assessment =
+        assess_gate(variant.scores, labels, {},
+                    {.scores_are_probabilities = variant.gate->gate.scores_are_probabilities()});
+    if (assessment.auc) variant.result.auc = assessment.auc->auc;
+    if (!assessment.calibration) return;
+    variant.result.calibration_error = assessment.calibration->expected_calibration_error;
+    variant.result.brier_score = assessment.calibration->brier_score;
   }
 
   void finish_variants(LayerResult& result) {
@@ -313,10 +238,7 @@ class LayerSweep {
       variant.result.nll_sum = sum_of(variant.losses);
       variant.result.perplexity =
           perplexity_of(variant.result.nll_sum / static_cast<double>(scored()));
-      if (variant.gate != nullptr) {
-        const auto auc = area_under_roc(variant.scores, labels);
-        if (auc) variant.result.auc = auc->auc;
-      }
+      if (variant.gate != nullptr) assess(variant, labels);
       sums.push_back(
           sum_by_document(c_.report->baseline, variant.losses, c_.report->set.document_offsets));
     }

@@ -9,6 +9,7 @@
 
 #include "wanamaker/core/progress.hpp"
 #include "wanamaker/nn/any_transformer.hpp"
+#include "wanamaker/study/mlp_overrides.hpp"
 #include "wanamaker/study/windows.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -26,12 +27,14 @@ inline void check_finite_losses(std::span<const double> losses, const std::strin
                         .mend = "check the weights, or compute with --backend reference (double)"});
 }
 
-/// NLL in nats of every scored token of the set, in its order. Throws NumericalError, Cancelled,
-/// and what Transformer::embed throws.
-template <class B>
-std::vector<double> run_losses(B& backend, const AnyTransformer<B>& model, const EvaluationSet& set,
-                               Workspace<B>& workspace, const Progress& progress = {},
-                               const std::string& stage = "losses") {
+/// NLL in nats of every scored token of the set, in its order, with the policies that override
+/// MLPs; `before(batch)` is called before each batch. Throws NumericalError, Cancelled, and what
+/// Transformer::embed throws.
+template <class B, class Before>
+std::vector<double> run_losses_with(B& backend, const AnyTransformer<B>& model,
+                                    const MlpOverrides<B>& overrides, const EvaluationSet& set,
+                                    Workspace<B>& workspace, const Progress& progress,
+                                    const std::string& stage, Before&& before) {
   std::vector<double> losses(static_cast<std::size_t>(set.scored()));
   const Index batches = static_cast<Index>(set.batches.size());
   for (Index b = 0; b < batches; ++b) {
@@ -40,13 +43,24 @@ std::vector<double> run_losses(B& backend, const AnyTransformer<B>& model, const
     const typename Workspace<B>::Frame frame(workspace);
     const PackedBatch<B> packed(backend, batch.tokens, batch.offsets);
     const matrix_view_t<B> residual = workspace.matrix(packed.rows(), model.config().width);
-    model.forward(backend, packed, residual, workspace);
+    before(batch);
+    model.embed(backend, packed, residual);
+    forward_blocks(backend, model, overrides, 0, model.layers(), packed, residual, workspace);
     const std::vector<double> own = model.token_losses(backend, residual, batch.scored, workspace);
     std::copy(own.begin(), own.end(), losses.begin() + batch.first_loss);
   }
   progress(stage, batches, batches);
   check_finite_losses(losses, stage);
   return losses;
+}
+
+/// The same of the model as it is.
+template <class B>
+std::vector<double> run_losses(B& backend, const AnyTransformer<B>& model, const EvaluationSet& set,
+                               Workspace<B>& workspace, const Progress& progress = {},
+                               const std::string& stage = "losses") {
+  return run_losses_with(backend, model, MlpOverrides<B>{}, set, workspace, progress, stage,
+                         [](const EvaluationBatch&) {});
 }
 
 /// Sum in order; the one way in which sums of losses are made.

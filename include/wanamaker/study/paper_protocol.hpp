@@ -41,6 +41,11 @@ struct PaperSets {
   EvaluationSet evaluation;
 };
 
+/// Rows that the procedure may look at: those after them change nothing.
+inline Index rows_used(const PaperFigures& figures) {
+  return std::max({figures.fit_rows.last, figures.gate_rows.last, figures.evaluation_rows.last});
+}
+
 namespace detail {
 
 inline Index rows_needed(const PaperFigures& figures) {

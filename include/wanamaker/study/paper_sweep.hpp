@@ -211,13 +211,15 @@ SweepResult run_paper_sweep(B& backend, const AnyTransformer<B>& model, const Pa
   const auto gate = walk_split(backend, model, sets.gate, workspace, progress, "gate rows");
   const auto evaluation =
       walk_split(backend, model, sets.evaluation, workspace, progress, "evaluation rows");
-  SweepResult result{.protocol = protocol, .model = summarise_model(model)};
+  SweepResult result;
+  result.protocol = protocol;
+  result.model = summarise_model(model);
   result.protocol.token_ids_hash = token_ids_hash(evaluation->set);
   result.fit_documents = static_cast<Index>(sets.fit.documents.size());
   result.fit_tokens = collector.rows_seen(collector.layers().front());
   result.gate_documents = static_cast<Index>(sets.gate.documents.size());
   result.gate_tokens = std::min(figures.gate_tokens, sets.gate.scored());
-  result.baseline = detail::baseline_of(evaluation->set, evaluation->baseline);
+  result.baseline = baseline_of(evaluation->set, evaluation->baseline);
   const SweepContext<B> context{backend,   model,      options, executor,
                                 workspace, gate.get(), nullptr, evaluation.get()};
   for (std::size_t i = 0; i < layers.size(); ++i) {

@@ -31,6 +31,9 @@ struct VariantResult {
   std::optional<double> p_holm{};  ///< over the layers of this variant
   std::optional<double> p_bh{};
   std::optional<double> auc{};  ///< of the gate's scores for δ <= 0, on the report split
+  /// Of the gate's probabilities for δ <= 0, on the report split; missing where it gives none.
+  std::optional<double> calibration_error{};
+  std::optional<double> brier_score{};
   std::optional<double> fraction_linear{};  ///< of scored positions, routed to the surrogate
   std::optional<double> threshold{};
   std::optional<double> flops_fraction_mlp{};
@@ -60,18 +63,29 @@ struct PaperLayer {
   std::vector<PaperGate> gates{};
 };
 
+/// Where the ridge map's squared error on the report split comes from.
+struct MapError {
+  double r2 = 0;              ///< about the mean output of the fit split
+  double top_share = 0;       ///< of the error, held by the 1 % of positions with most of it
+  double first_share = 0;     ///< of the error, held by first positions of sequences
+  double r2_without_top = 0;  ///< as if those positions were not there
+  double r2_without_first = 0;
+};
+
 struct LayerResult {
   Index layer = 0;
   double r2 = 0;         ///< of the ridge map on the fit split, all outputs together
   double condition = 0;  ///< of the regularised normal matrix
   double lambda = 0;
   std::vector<LambdaTrial> lambda_trials{};
+  std::optional<MapError> map_error{};  ///< missing with a published protocol
   DistributionSummary delta{};  ///< joint δ in nats of the ridge variant on the report split
   std::vector<VariantResult> variants{};
   std::optional<PaperLayer> paper{};  ///< with a published protocol
 };
 
-struct SweepResult {
+/// What every result about layers begins with: what was measured, on what, fitted on how much.
+struct StudyHeader {
   Protocol protocol{};
   ModelSummary model{};
   Index fit_documents = 0;
@@ -79,6 +93,9 @@ struct SweepResult {
   Index gate_documents = 0;
   Index gate_tokens = 0;
   SweepBaseline baseline{};
+};
+
+struct SweepResult : StudyHeader {
   std::vector<LayerResult> layers{};
 };
 
@@ -98,6 +115,8 @@ struct SweepOptions {
   /// Gates route this share, by thresholds from the select split; missing: where each gate itself
   /// would (probability 0.5, expected δ 0).
   std::optional<double> gate_fraction{};
+  /// Or as many that gate, surrogate and MLP together take at most this share of the MLP's FLOPs.
+  std::optional<double> gate_flops{};
   GramPrecision precision = GramPrecision::exact;
   PairedOptions intervals{};
   std::uint64_t seed = 0;

@@ -1,0 +1,151 @@
+// The study program stopped in the middle, by Ctrl-C or killed, and resumed: the same result file,
+// byte for byte, as without the interruption.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "testing.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace wanamaker_test;
+using namespace std::chrono_literals;
+
+struct Command {
+  std::string name;
+  std::vector<std::string> options;
+
+  // The program's arguments for results in `out`.
+  std::vector<std::string> arguments(const fs::path& out, bool resume) const {
+    const fs::path data = WANAMAKER_EXAMPLES_DATA;
+    std::vector<std::string> all{WANAMAKER_STUDY,   name,
+                                 "--model",         (data / "models/books-gpt2").string(),
+                                 "--text",          (data / "narrative.txt").string(),
+                                 "--out",           out.string(),
+                                 "--fit-tokens",    "1000",
+                                 "--gate-tokens",   "800",
+                                 "--select-tokens", "400",
+                                 "--report-tokens", "400",
+                                 "--truncate",      "40",
+                                 "--rho",           "1e-3",
+                                 "--ladder",        "quick",
+                                 "--resamples",     "100",
+                                 "--threads",       "1",
+                                 "--quiet"};
+    all.insert(all.end(), options.begin(), options.end());
+    if (resume) all.push_back("--resume");
+    return all;
+  }
+};
+
+pid_t start(const Command& command, const fs::path& out, bool resume) {
+  const std::vector<std::string> arguments = command.arguments(out, resume);
+  std::vector<char*> pointers;
+  for (const std::string& a : arguments) pointers.push_back(const_cast<char*>(a.c_str()));
+  pointers.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
+  ::execv(pointers.front(), pointers.data());
+  ::_exit(127);
+}
+
+// Exit code, or 1000 + the signal that ended it.
+int wait_for(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+int run(const Command& command, const fs::path& out, bool resume) {
+  return wait_for(start(command, out, resume));
+}
+
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == child;
+}
+
+// Sends the signal once the state file has been written `writes` times. Returns the exit code.
+int interrupt_after(const Command& command, const fs::path& out, int writes, int signal) {
+  const fs::path state = out / (command.name + ".state.json");
+  const pid_t child = start(command, out, false);
+  std::uintmax_t last = 0;
+  for (int seen = 0; seen < writes && !has_ended(child); std::this_thread::sleep_for(2ms)) {
+    std::error_code missing;
+    const std::uintmax_t size = fs::file_size(state, missing);
+    if (missing || size == last) continue;
+    last = size;
+    ++seen;
+  }
+  ::kill(child, signal);
+  return wait_for(child);
+}
+
+int interrupt_at(const Command& command, const fs::path& out, std::chrono::milliseconds delay,
+                 int signal) {
+  const pid_t child = start(command, out, false);
+  std::this_thread::sleep_for(delay);
+  ::kill(child, signal);
+  return wait_for(child);
+}
+
+const std::vector<Command> commands{
+    {"sweep", {"--layers", "3-5"}},
+    {"gate-curve", {"--layers", "4,5", "--fractions", "0.5", "--gates", "random,gate-logistic"}},
+    {"compound", {"--layers", "4,5", "--greedy", "linear"}}};
+
+}  // namespace
+
+TEST_CASE("interrupted after some parts and resumed, a command writes the same file") {
+  for (const Command& command : commands) {
+    CAPTURE(command.name);
+    const TemporaryFolder folder;
+    const std::string result = command.name + ".json";
+    REQUIRE(run(command, folder / "whole", false) == 0);
+    const std::string whole = read_bytes(folder / "whole" / result);
+    for (const int signal : {SIGINT, SIGKILL}) {
+      const fs::path out = folder / ("interrupted-" + std::to_string(signal));
+      const int code = interrupt_after(command, out, 1, signal);
+      CHECK(code == (signal == SIGINT ? 130 : 1000 + SIGKILL));
+      CHECK_FALSE(fs::exists(out / result));
+      CHECK(run(command, out, true) == 0);
+      CHECK(read_bytes(out / result) == whole);
+      CHECK_FALSE(fs::exists(out / (command.name + ".state.json")));
+    }
+  }
+}
+
+TEST_CASE("killed at any moment and resumed, a command writes the same file") {
+  const Command& command = commands.front();
+  const TemporaryFolder folder;
+  REQUIRE(run(command, folder / "whole", false) == 0);
+  const std::string whole = read_bytes(folder / "whole" / "sweep.json");
+  for (const auto delay : {0ms, 30ms, 150ms, 400ms, 900ms}) {
+    CAPTURE(delay.count());
+    const fs::path out = folder / ("killed-" + std::to_string(delay.count()));
+    interrupt_at(command, out, delay, SIGKILL);
+    CHECK(run(command, out, true) == 0);
+    CHECK(read_bytes(out / "sweep.json") == whole);
+  }
+}
+
+TEST_CASE("a state of other settings is not taken up") {
+  const Command& command = commands.front();
+  const TemporaryFolder folder;
+  interrupt_after(command, folder / "out", 1, SIGKILL);
+  Command other = command;
+  other.options.insert(other.options.end(), {"--seed", "1"});
+  CHECK(run(other, folder / "out", true) == 1);
+  CHECK(run(command, folder / "out", true) == 0);
+}
