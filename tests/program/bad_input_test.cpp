@@ -249,7 +249,7 @@ TEST_CASE("a tokenizer that gives tokens beyond the model's vocabulary") {
   check_refused(inputs.perplexity(), {"text.txt", "below 300", "vocabulary"});
 }
 
-TEST_CASE("results that cannot be written: a file for a folder, a folder of the system") {
+TEST_CASE("results that cannot be written: a file for a folder, a full device") {
   SUBCASE("a file where the folder should be") {
     Inputs inputs;
     write_bytes(inputs / "out", "");
@@ -257,5 +257,13 @@ TEST_CASE("results that cannot be written: a file for a folder, a folder of the 
   }
   SUBCASE("a folder in which nothing may be created") {
     check_refused(Inputs().perplexity_into("/proc/wanamaker"), {"/proc/wanamaker"});
+  }
+  SUBCASE("standard output is full") {
+    if (!fs::exists("/dev/full")) return;
+    const Inputs inputs;
+    const Outcome outcome = run_study(
+        "tokenize --quiet --model " + quoted(inputs.model()) + " --text " + quoted(inputs.text()),
+        "/dev/full");
+    check_refused(outcome, {"standard output"});
   }
 }
