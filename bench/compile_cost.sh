@@ -1,9 +1,9 @@
-#!/bin/sh
-# What including the library costs at compile time, in seconds: best of three for each of
+#!/usr/bin/env bash
+# What including the library costs at compile time, in seconds of the processor, best of three:
 #   core     a program that includes wanamaker/core.hpp, beyond an empty program
 #   hello    the first complete program of README.md, compiled without optimisation and with -O2
 # Usage: bench/compile_cost.sh [COMPILER [FLAGS…]], default c++
-set -e
+set -euo pipefail
 cd "$(dirname "$0")/.."
 compiler=${1:-c++}
 [ $# -eq 0 ] || shift
@@ -13,13 +13,12 @@ trap 'rm -rf "$work"' EXIT
 
 # seconds FLAGS FILE: the best of three compilations.
 seconds() {
+  local TIMEFORMAT=%U
   for _ in 1 2 3; do
-    start=$(date +%s%N)
     # shellcheck disable=SC2086
-    $compiler $flags $1 -c "$2" -o "$work/out.o"
-    end=$(date +%s%N)
-    echo $((end - start))
-  done | sort -n | head -n 1 | awk '{ printf "%.2f", $1 / 1e9 }'
+    { time $compiler $flags $1 -c "$2" -o "$work/out.o" 2>"$work/log"; } 2>&1 ||
+      { cat "$work/log" >&2; exit 1; }
+  done | sort -n | head -n 1
 }
 
 echo 'int main() {}' >"$work/empty.cpp"

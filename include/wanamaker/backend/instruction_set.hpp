@@ -6,7 +6,9 @@
 
 #include "wanamaker/core/index.hpp"
 
-#if defined(__GNUC__) && defined(__x86_64__) && !defined(__CUDACC__) && !defined(__AVX512F__)
+// Without optimisation no instruction set helps, and one variant compiles much sooner.
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(__CUDACC__) && !defined(__AVX512F__) && \
+    defined(__OPTIMIZE__)
 #define WANAMAKER_DETAIL_DISPATCH 1
 #else
 #define WANAMAKER_DETAIL_DISPATCH 0
