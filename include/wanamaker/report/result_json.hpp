@@ -247,6 +247,8 @@ inline OrderedJson json_of(const CompoundVariant& v) {
           {"sign_test_p", c.sign_test.p_value},
           {"naive_paired_percent", detail::json_of(c.naive_paired_percent)},
           {"naive_unpaired_percent", detail::json_of(c.naive_unpaired_percent)},
+          {"verdict", std::string(name_of(v.verdict))},
+          {"documents_needed", detail::json_or_null(v.documents_needed)},
           {"select_nll_sum", v.select_nll_sum},
           {"select_delta_percent", v.select_delta_percent},
           {"fraction_linear", v.fraction_linear},

@@ -35,6 +35,12 @@ inline std::optional<double> optional_at(const Json& json, const char* key,
   return value_at<double>(json, key, where);
 }
 
+inline std::optional<Index> optional_count_at(const Json& json, const char* key,
+                                              const std::string& where) {
+  if (!optional_at(json, key, where)) return std::nullopt;
+  return value_at<Index>(json, key, where);
+}
+
 inline std::optional<Interval> interval_at(const Json& json, const char* key,
                                            const std::string& where) {
   const auto item = json.find(key);
@@ -159,9 +165,7 @@ inline GateCurve curve_at(const Json& json, const std::string& where) {
                             .select_delta_percent = optional_at(p, "select_delta_percent", where),
                             .result = variant_at(p, where)});
   }
-  if (optional_at(json, "operating_point", where)) {
-    curve.operating_point = value_at<Index>(json, "operating_point", where);
-  }
+  curve.operating_point = optional_count_at(json, "operating_point", where);
   return curve;
 }
 
@@ -179,6 +183,19 @@ inline CurveLayer curve_layer_from_json(const Json& json, const std::string& whe
   return layer;
 }
 
+namespace detail {
+
+inline NonInferiorityVerdict verdict_at(const Json& json, const std::string& where) {
+  const auto name = value_at<std::string>(json, "verdict", where);
+  for (const auto verdict : {NonInferiorityVerdict::non_inferior, NonInferiorityVerdict::inferior,
+                             NonInferiorityVerdict::undecided}) {
+    if (name == name_of(verdict)) return verdict;
+  }
+  return NonInferiorityVerdict::no_interval;
+}
+
+}  // namespace detail
+
 /// A variant of compound.json, `on_frontier` left out: that depends on the others. Throws
 /// FormatError for missing or mistyped keys.
 inline CompoundVariant compound_variant_from_json(const Json& json, const std::string& where) {
@@ -190,6 +207,8 @@ inline CompoundVariant compound_variant_from_json(const Json& json, const std::s
           .nll_sum = number("nll_sum"),
           .perplexity = number("perplexity"),
           .comparison = detail::comparison_at(json, where),
+          .verdict = detail::verdict_at(json, where),
+          .documents_needed = detail::optional_count_at(json, "documents_needed", where),
           .fraction_linear = number("fraction_linear"),
           .flops_fraction_mlp = number("flops_fraction_mlp"),
           .flops_fraction_total = number("flops_fraction_total")};

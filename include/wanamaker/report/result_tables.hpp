@@ -232,16 +232,31 @@ inline std::string layers_text(const std::vector<Index>& layers) {
 
 }  // namespace detail
 
+namespace detail {
+
+inline std::string verdict_text(NonInferiorityVerdict verdict) {
+  switch (verdict) {
+    case NonInferiorityVerdict::non_inferior:
+      return "yes";
+    case NonInferiorityVerdict::inferior:
+      return "no";
+    default:
+      return "undecided";
+  }
+}
+
+}  // namespace detail
+
 /// Several layers at once; a star marks what no other variant beats on the select split.
 inline TextTable compound_table(const CompoundResult& result) {
   TextTable table({"variant", "layers", "routed", "MLP FLOPs", "all FLOPs", "perplexity", "cost %",
-                   "95 % interval", "frontier"});
+                   "95 % interval", "within the loss", "frontier"});
   for (const CompoundVariant& v : result.variants) {
     table.add({v.name, std::to_string(v.layers.size()), detail::percent_text(v.fraction_linear),
                detail::percent_text(v.flops_fraction_mlp),
                detail::percent_text(v.flops_fraction_total), fixed_text(v.perplexity, 2),
                signed_text(v.comparison.delta_percent, 2), detail::interval_text(v.comparison),
-               v.on_frontier ? "*" : ""});
+               detail::verdict_text(v.verdict), v.on_frontier ? "*" : ""});
   }
   return table;
 }

@@ -181,9 +181,13 @@ class CompoundStudy {
     const std::vector<double> losses = losses_of(overrides, c_.report->set, name, true);
     v.nll_sum = sum_of(losses);
     v.perplexity = perplexity_of(v.nll_sum / static_cast<double>(losses.size()));
-    v.comparison = compare_paired(
-        sum_by_document(c_.report->baseline, losses, c_.report->set.document_offsets),
-        c_.options.intervals, c_.executor);
+    const PairedSums sums =
+        sum_by_document(c_.report->baseline, losses, c_.report->set.document_offsets);
+    v.comparison = compare_paired(sums, c_.options.intervals, c_.executor);
+    const NonInferiorityResult test = test_non_inferiority(
+        sums, {.percent = options_.max_loss_percent}, c_.options.intervals, c_.executor);
+    v.verdict = test.verdict;
+    v.documents_needed = test.documents_needed;
     set_costs(v, which, stand_ins);
     return v;
   }

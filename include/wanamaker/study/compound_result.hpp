@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "wanamaker/stats/non_inferiority.hpp"
 #include "wanamaker/study/sweep_result.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -13,7 +14,8 @@ struct CompoundOptions {
   /// The greedy choice stops when the MLPs take at most this share of their FLOPs; 0: it goes on
   /// through all layers.
   double flop_budget = 0;
-  /// The chosen variant may cost so many per cent of perplexity on the select split.
+  /// The chosen variant may cost so many per cent of perplexity on the select split; the margin of
+  /// the test of non-inferiority on the report split.
   double max_loss_percent = 1;
   bool greedy_linear = true;  ///< run the greedy path of linear maps
   bool greedy_gate = true;    ///< and that of gates
@@ -29,6 +31,9 @@ struct CompoundVariant {
   double nll_sum = 0;  ///< nats, on the report split
   double perplexity = 0;
   PairedComparison comparison{};
+  /// Is the loss below max_loss_percent? One-sided, at 5 %, on the report split.
+  NonInferiorityVerdict verdict = NonInferiorityVerdict::no_interval;
+  std::optional<Index> documents_needed{};  ///< to show it with probability 0.8
   /// Share of all (layer, scored position) pairs of the model that have the surrogate.
   double fraction_linear = 0;
   double flops_fraction_mlp = 1;

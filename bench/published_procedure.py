@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Times the published procedure, written anew with PyTorch and scikit-learn, on one layer of a GPT-2
+model, beside `study sweep --protocol paper-rows` on the same rows, with as many threads.
+
+    python bench/published_procedure.py MODEL_FOLDER ROWS.txt [--layer 3] [--threads 2]
+        [--study build/native/examples/study/study]
+
+Needs torch, transformers, scikit-learn. It follows the procedure's figures: fit on 10,000 tokens of
+rows 0-499, gates on 25,000 tokens of rows 1000-2999, evaluation on 12,000 tokens of rows 2000-2499,
+row by row, lambda 0.01, four gates in three trials each. Prints seconds by stage, and the ratio.
+"""
+import argparse
+import json
+import math
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from transformers import AutoTokenizer, GPT2LMHeadModel
+
+
+def rows_until(rows, first, last, cut, ignored, enough):
+    """Token rows of a range until `enough` tokens are counted."""
+    chosen, counted = [], 0
+    for row in rows[first:last]:
+        ids = row[:cut]
+        if len(ids) < 2:
+            continue
+        chosen.append(torch.tensor([ids]))
+        counted += len(ids) - ignored
+        if counted >= enough:
+            break
+    return chosen
+
+
+class ReplacedMlp(torch.nn.Module):
+    """The MLP, its linear map, or a gated mixture of rows; remembers what it saw."""
+
+    def __init__(self, mlp):
+        super().__init__()
+        self.mlp, self.mode, self.gate = mlp, "full", None
+        self.weight = self.bias = None
+        self.inputs = self.outputs = None
+
+    def forward(self, x):
+        if self.mode == "linear":
+            return x @ self.weight + self.bias
+        y = self.mlp(x)
+        if self.mode == "observe":
+            self.inputs, self.outputs = x[0], y[0]
+        if self.mode == "gated":
+            linear = x @ self.weight + self.bias
+            routed = torch.from_numpy(self.gate(x[0].numpy())).view(1, -1, 1)
+            y = torch.where(routed, linear, y)
+        return y
+
+
+def token_losses(model, ids):
+    logits = model(ids).logits[0, :-1].double()
+    return torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="none")
+
+
+def perplexity(model, rows, limit):
+    losses = []
+    counted = 0
+    for ids in rows:
+        own = token_losses(model, ids)
+        losses.append(own.sum().item())
+        counted += len(own)
+        if counted >= limit:
+            break
+    return math.exp(sum(losses) / counted)
+
+
+def ridge_by_svd(x, y, penalty):
+    mean_x, mean_y = x.mean(0), y.mean(0)
+    u, s, v = np.linalg.svd(x - mean_x, full_matrices=False)
+    weight = v.T @ ((s / (s * s + penalty))[:, None] * (u.T @ (y - mean_y)))
+    return weight, mean_y - mean_x @ weight
+
+
+def fit_gate(inputs, labels, components, seed):
+    scaler = StandardScaler().fit(inputs)
+    features = scaler.transform(inputs)
+    pca = PCA(components, random_state=seed).fit(features) if components else None
+    if pca:
+        features = pca.transform(features)
+    fit = LogisticRegression(C=1.0, max_iter=1000, random_state=seed).fit(features, labels)
+
+    def gate(x):
+        z = scaler.transform(x)
+        return fit.predict_proba(pca.transform(z) if pca else z)[:, 1] > 0.5
+
+    return gate
+
+
+def procedure(model, rows, layer):
+    """Seconds by stage for one layer, and the perplexities."""
+    cut = min(512, model.config.n_positions)
+    fit_rows = rows_until(rows, 0, 500, cut, 0, 10000)
+    gate_rows = rows_until(rows, 1000, 3000, min(256, cut), 1, 25000)
+    eval_rows = rows_until(rows, 2000, 2500, cut, 1, 12000)
+    seconds, found = {}, {}
+
+    def timed(stage, f):
+        start = time.perf_counter()
+        result = f()
+        seconds[stage] = seconds.get(stage, 0) + time.perf_counter() - start
+        return result
+
+    found["baseline"] = perplexity(model, eval_rows, 12000)
+    site = ReplacedMlp(model.transformer.h[layer].mlp)
+    model.transformer.h[layer].mlp = site
+
+    def observe(chosen):
+        site.mode = "observe"
+        pairs = []
+        for ids in chosen:
+            model(ids)
+            pairs.append((site.inputs, site.outputs))
+        site.mode = "full"
+        return [torch.cat(p).double().numpy() for p in zip(*pairs)]
+
+    def fit():
+        x, y = observe(fit_rows)
+        weight, bias = ridge_by_svd(x[:10000], y[:10000], 0.01)
+        site.weight, site.bias = torch.from_numpy(weight).float(), torch.from_numpy(bias).float()
+
+    def collect():
+        inputs, delta = [], []
+        for ids in gate_rows:
+            site.mode = "observe"
+            full = token_losses(model, ids)
+            inputs.append(site.inputs[:-1])
+            site.mode = "linear"
+            delta.append(token_losses(model, ids) - full)
+        site.mode = "full"
+        return torch.cat(inputs)[:25000].numpy(), torch.cat(delta)[:25000].numpy()
+
+    def evaluate(mode):
+        site.mode = mode
+        return perplexity(model, eval_rows, 12000)
+
+    timed("fit", fit)
+    found["all_linear"] = timed("evaluate", lambda: evaluate("linear"))
+    inputs, delta = timed("collect", collect)
+    labels = delta <= np.median(delta)
+    if (delta < 0).mean() < 0.05:
+        labels = delta <= np.quantile(delta, 0.25)
+    for components in (None, 2, 6, 12):
+        for trial in range(3):
+            site.gate = timed("gates", lambda: fit_gate(inputs, labels, components, trial))
+            value = timed("evaluate", lambda: evaluate("gated"))
+            name = f"b={components // 2}" if components else "linear"
+            found[name] = min(value, found.get(name, math.inf))
+    model.transformer.h[layer].mlp = site.mlp
+    return seconds, found
+
+
+def study(program, model, text, layer, threads):
+    with tempfile.TemporaryDirectory() as out:
+        subprocess.run([program, "sweep", "--protocol", "paper-rows", "--format", "plain", "--model",
+                        model, "--text", text, "--layers", str(layer), "--threads", str(threads),
+                        "--out", out, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+        result = json.loads(Path(out, "sweep.json").read_text())
+        times = json.loads(Path(out, "sweep.times.json").read_text())
+    paper = result["layers"][0]["paper"]
+    found = {"baseline": result["baseline"]["perplexity"], "all_linear": paper["all_linear_ppl"]}
+    found.update({g["name"]: g["ppl"] for g in paper["gates"]})
+    return times["seconds"], found
+
+
+@torch.no_grad()
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model")
+    parser.add_argument("text")
+    parser.add_argument("--layer", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--study")
+    a = parser.parse_args()
+    torch.set_num_threads(a.threads)
+    tokenizer = AutoTokenizer.from_pretrained(a.model)
+    model = GPT2LMHeadModel.from_pretrained(a.model, dtype=torch.float32).eval()
+    lines = Path(a.text).read_text(encoding="utf-8").split("\n")[:3000]
+    rows = [tokenizer(line + "\n")["input_ids"] if line.strip() else [] for line in lines]
+    seconds, theirs = procedure(model, rows, a.layer)
+    total = sum(seconds.values())
+    print("procedure:", ", ".join(f"{k} {v:.1f} s" for k, v in seconds.items()), f"= {total:.1f} s")
+    if a.study:
+        own, ours = study(a.study, a.model, a.text, a.layer, a.threads)
+        print(f"study: {own:.2f} s with model-independent preparation; ratio {total / own:.1f}")
+        for name, value in theirs.items():
+            print(f"  {name}: perplexity {value:.4f}, study {ours[name]:.4f}")
+
+
+if __name__ == "__main__":
+    main()
