@@ -5,17 +5,34 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "wanamaker/core/error.hpp"
 #include "wanamaker/io/convert.hpp"
 #include "wanamaker/io/dtype.hpp"
+#include "wanamaker/io/file_error.hpp"
 #include "wanamaker/io/mapped_file.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
+
+namespace detail {
+
+[[noreturn]] inline void throw_missing_tensor(const std::filesystem::path& path,
+                                              std::string_view name, std::size_t others) {
+  throw FormatError({.id = "tensor/missing",
+                     .where = path.string(),
+                     .what = "missing tensor",
+                     .expected = in_quotes(name),
+                     .found = std::to_string(others) + " tensors of other names",
+                     .mend = "check that the file belongs to this model"});
+}
+
+}  // namespace detail
 
 /// What a reader does about NaN and infinities.
 enum class NonFinite : std::uint8_t { refuse, allow };

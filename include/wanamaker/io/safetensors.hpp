@@ -21,20 +21,6 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
-namespace detail {
-
-[[noreturn]] inline void throw_missing_tensor(const std::filesystem::path& path,
-                                              std::string_view name, std::size_t others) {
-  throw FormatError({.id = "tensor/missing",
-                     .where = path.string(),
-                     .what = "missing tensor",
-                     .expected = in_quotes(name),
-                     .found = std::to_string(others) + " tensors of other names",
-                     .mend = "check that the file belongs to this model"});
-}
-
-}  // namespace detail
-
 /// A safetensors file, open for reading. Tensors are converted piece by piece and the pages of what
 /// was read are given back, so that memory beyond the results stays near 1 MB. Several threads may
 /// read at once.
