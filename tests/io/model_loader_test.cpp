@@ -7,6 +7,8 @@
 
 #include "testing.hpp"
 #include "wanamaker/backend/reference.hpp"
+#include "wanamaker/core/random.hpp"
+#include "wanamaker/io/gguf_writer.hpp"
 #include "wanamaker/io/safetensors_writer.hpp"
 
 namespace {
@@ -89,10 +91,25 @@ TEST_CASE("settings that are missing, impossible, unknown or not implemented are
   CHECK(config_fault("books-gpt2", {{"layer_norm_epsilon", "small"}}) == "config/bad-setting");
   CHECK(config_fault("books-gpt2", {{"activation_function", "quick_gelu"}}) ==
         "config/bad-setting");
-  CHECK(config_fault("books-gpt2", {{"model_type", "mamba"}}) == "config/bad-setting");
+  CHECK(config_fault("books-gpt2", {{"model_type", "mamba"}}) == "config/not-implemented");
+  CHECK(config_fault("books-gpt2", {{"model_type", ""}}) == "config/bad-setting");
   CHECK(config_fault("books-gpt2", {{"add_cross_attention", true}}) == "config/not-implemented");
   CHECK(config_fault("books-neox", {{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}) ==
-        "config/not-implemented");
+        "config/bad-setting");  // two settings that differ
+  const auto rope_fault = [](const Json& rope) {
+    return config_fault("books-neox", {{"rope_parameters", nullptr}, {"rope_scaling", rope}});
+  };
+  CHECK(rope_fault({{"type", "linear"}, {"factor", 2}}).empty());
+  CHECK(rope_fault({{"type", "linear"}}) == "config/bad-setting");
+  CHECK(rope_fault({{"type", "dynamic"}, {"factor", 2}}) == "config/not-implemented");
+  CHECK(rope_fault({{"type", "longrope"}}) == "config/not-implemented");
+  CHECK(rope_fault({{"type", "yarn"}, {"factor", 2}}) == "config/bad-setting");
+  CHECK(rope_fault({{"type", "linear"}, {"factor", 2}, {"beta", 1}}) == "config/unknown-setting");
+  CHECK(rope_fault({{"rope_type", "llama3"},
+                    {"factor", 8},
+                    {"low_freq_factor", 4},
+                    {"high_freq_factor", 1},
+                    {"original_max_position_embeddings", 8192}}) == "config/bad-setting");
   CHECK(config_fault("books-neox", {{"rotary_pct", 0.01}, {"rope_parameters", nullptr}}) ==
         "config/bad-setting");
   CHECK(config_fault("books-gpt2", {{"logit_softcap", 30}}) == "config/unknown-setting");
@@ -161,6 +178,324 @@ TEST_CASE("weights that are missing, misshapen, not finite or of no use are refu
   CHECK(fault("books-gpt2", [](Tensors& t) {
           t["transformer.h.1.mlp.c_fc.weight"].values[5] = std::numeric_limits<float>::quiet_NaN();
         }) == "tensor/value");
+}
+
+// --- GGUF ------------------------------------------------------------------------------------
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  return at == text.npos ? text : text.replace(at, from.size(), to);
+}
+
+// Names as llama.cpp's converter gives them.
+std::string name_in_gguf(std::string name) {
+  const std::pair<const char*, const char*> parts[] = {{"transformer.", ""},
+                                                       {"gpt_neox.", ""},
+                                                       {"model.", ""},
+                                                       {"embed_tokens", "token_embd"},
+                                                       {"wte", "token_embd"},
+                                                       {"wpe", "position_embd"},
+                                                       {"embed_in", "token_embd"},
+                                                       {"embed_out", "output"},
+                                                       {"lm_head", "output"},
+                                                       {"ln_f", "output_norm"},
+                                                       {"final_layer_norm", "output_norm"},
+                                                       {"layers.", "blk."},
+                                                       {"attn.c_attn", "attn_qkv"},
+                                                       {"attn.c_proj", "attn_output"},
+                                                       {"attention.query_key_value", "attn_qkv"},
+                                                       {"attention.dense", "attn_output"},
+                                                       {"self_attn.q_proj", "attn_q"},
+                                                       {"self_attn.k_proj", "attn_k"},
+                                                       {"self_attn.v_proj", "attn_v"},
+                                                       {"self_attn.o_proj", "attn_output"},
+                                                       {"ln_1", "attn_norm"},
+                                                       {"post_attention_layernorm", "ffn_norm"},
+                                                       {"input_layernorm", "attn_norm"},
+                                                       {"ln_2", "ffn_norm"},
+                                                       {"mlp.c_fc", "ffn_up"},
+                                                       {"mlp.c_proj", "ffn_down"},
+                                                       {"mlp.dense_h_to_4h", "ffn_up"},
+                                                       {"mlp.dense_4h_to_h", "ffn_down"},
+                                                       {"mlp.gate_proj", "ffn_gate"},
+                                                       {"mlp.up_proj", "ffn_up"},
+                                                       {"mlp.down_proj", "ffn_down"}};
+  for (const auto& [from, to] : parts) name = replaced(name, from, to);
+  if (name.starts_with("h.")) name = "blk" + name.substr(1);
+  return name == "norm.weight" ? "output_norm.weight" : name;
+}
+
+StoredTensor transposed(const StoredTensor& t) {
+  StoredTensor result{{t.shape[1], t.shape[0]}, t.values};
+  for (Index i = 0; i < t.shape[0]; ++i) {
+    for (Index j = 0; j < t.shape[1]; ++j) {
+      result.values[static_cast<std::size_t>(j * t.shape[0] + i)] =
+          t.values[static_cast<std::size_t>(i * t.shape[1] + j)];
+    }
+  }
+  return result;
+}
+
+// reshape(outer, a, b, rest).swapaxes(1, 2), as converters do it.
+StoredTensor axes_swapped(const StoredTensor& t, Index outer, Index a, Index b) {
+  StoredTensor result = t;
+  const Index rest = static_cast<Index>(t.values.size()) / (outer * a * b);
+  std::size_t at = 0;
+  for (Index o = 0; o < outer; ++o) {
+    for (Index j = 0; j < b; ++j) {
+      for (Index i = 0; i < a; ++i) {
+        for (Index k = 0; k < rest; ++k) {
+          result.values[at++] =
+              t.values[static_cast<std::size_t>(((o * a + i) * b + j) * rest + k)];
+        }
+      }
+    }
+  }
+  return result;
+}
+
+void write_gguf_model(const std::filesystem::path& path, const Tensors& tensors,
+                      const GgufMetadataToWrite& metadata, GgufType type = GgufType::float32) {
+  std::vector<GgufTensorToWrite> out;
+  for (const auto& [name, t] : tensors) {
+    out.push_back({name, t.shape.size() == 2 ? type : GgufType::float32, t.shape, t.values});
+  }
+  write_gguf(path, metadata, out);
+}
+
+GgufMetadataToWrite gguf_metadata(const std::string& architecture, std::uint32_t vocabulary,
+                                  const std::vector<std::uint32_t>& sizes) {
+  const std::string at = architecture + ".";
+  return {{"general.architecture", architecture},  {at + "vocab_size", vocabulary},
+          {at + "embedding_length", sizes[0]},     {at + "block_count", sizes[1]},
+          {at + "attention.head_count", sizes[2]}, {at + "feed_forward_length", sizes[3]},
+          {at + "context_length", sizes[4]},       {"tokenizer.ggml.bos_token_id", sizes[5]}};
+}
+
+GgufMetadataToWrite with(GgufMetadataToWrite metadata, const std::string& key,
+                         const GgufValueToWrite& value) {
+  for (auto& [present, own] : metadata) {
+    if (present == key) {
+      own = value;
+      return metadata;
+    }
+  }
+  metadata.emplace_back(key, value);
+  return metadata;
+}
+
+GgufMetadataToWrite books_metadata(const std::string& architecture) {
+  return with(gguf_metadata(architecture, 4096, {192, 6, 6, 768, 256, 3}),
+              architecture + ".attention.layer_norm_epsilon", 1e-5f);
+}
+
+// The loader reads epsilon as it is in the file, a float; so must the folder it is compared with.
+const Json float_epsilon = static_cast<double>(1e-5f);
+
+TEST_CASE("a GGUF file of GPT-2 is the same model as its folder") {
+  const TemporaryFolder folder;
+  const Tensors tensors = tensors_of("books-gpt2");
+  write_model(folder.path(), "books-gpt2", tensors, {{"layer_norm_epsilon", float_epsilon}});
+  Tensors converted;
+  for (const auto& [name, t] : tensors) {
+    const bool is_conv = t.shape.size() == 2 && name.find(".h.") != name.npos;
+    converted[name_in_gguf(name)] = is_conv ? transposed(t) : t;
+  }
+  write_gguf_model(folder / "books.gguf", converted, books_metadata("gpt2"));
+  CHECK(losses_of(folder / "books.gguf") == losses_of(folder.path()));
+  B backend;
+  const ModelConfig config = load_model(backend, folder / "books.gguf").config();
+  CHECK(config.name == "books");
+  CHECK(config.bos == 3);
+  CHECK(config.tied_head);
+  // An untied head is used.
+  converted["output.weight"] = converted["token_embd.weight"];
+  write_gguf_model(folder / "untied.gguf", converted, books_metadata("gpt2"));
+  CHECK(losses_of(folder / "untied.gguf") == losses_of(folder.path()));
+}
+
+TEST_CASE("a GGUF file of GPT-NeoX is the same model as its folder") {
+  const TemporaryFolder folder;
+  const Tensors tensors = tensors_of("books-neox");
+  write_model(folder.path(), "books-neox", tensors, {{"layer_norm_eps", float_epsilon}});
+  Tensors converted;
+  for (const auto& [name, t] : tensors) {
+    // (heads, 3, width of a head) to (3, heads, width of a head)
+    const bool is_fused = name.find("query_key_value") != name.npos;
+    converted[name_in_gguf(name)] = is_fused ? axes_swapped(t, 1, 6, 3) : t;
+  }
+  const GgufMetadataToWrite metadata =
+      with(with(books_metadata("gptneox"), "gptneox.rope.dimension_count", std::uint32_t{8}),
+           "gptneox.use_parallel_residual", true);
+  write_gguf_model(folder / "books.gguf", converted, metadata);
+  CHECK(losses_of(folder / "books.gguf") == losses_of(folder.path()));
+  write_gguf_model(folder / "sequential.gguf", converted,
+                   with(metadata, "gptneox.use_parallel_residual", false));
+  CHECK(losses_of(folder / "sequential.gguf") != losses_of(folder.path()));
+}
+
+// A random Llama-type model: 4 query heads and 2 key heads of 8, width 32.
+struct TinyLlama {
+  bool has_bias = false;
+  Tensors tensors{};
+
+  explicit TinyLlama(bool bias) : has_bias(bias) {
+    add("model.embed_tokens.weight", {4100, 32});
+    add("model.norm.weight", {32});
+    add("lm_head.weight", {4100, 32});
+    for (const std::string at : {"model.layers.0.", "model.layers.1."}) {
+      add(at + "input_layernorm.weight", {32});
+      add(at + "post_attention_layernorm.weight", {32});
+      add(at + "self_attn.o_proj.weight", {32, 32});
+      add(at + "mlp.gate_proj.weight", {64, 32});
+      add(at + "mlp.up_proj.weight", {64, 32});
+      add(at + "mlp.down_proj.weight", {32, 64});
+      for (const char* part : {"q", "k", "v"}) {
+        const Index rows = *part == 'q' ? 32 : 16;
+        add(at + "self_attn." + part + "_proj.weight", {rows, 32});
+        if (has_bias) add(at + "self_attn." + part + "_proj.bias", {rows});
+      }
+    }
+  }
+
+  void write_folder(const std::filesystem::path& folder, const Json& changes) const {
+    Json config{{"model_type", has_bias ? "qwen2" : "llama"},
+                {"vocab_size", 4100},
+                {"hidden_size", 32},
+                {"num_hidden_layers", 2},
+                {"num_attention_heads", 4},
+                {"num_key_value_heads", 2},
+                {"intermediate_size", 64},
+                {"max_position_embeddings", 64},
+                {"rms_norm_eps", float_epsilon},
+                {"rope_theta", 5000},
+                {"use_sliding_window", false}};
+    config.merge_patch(changes);
+    wanamaker_test::write_bytes(folder / "config.json", config.dump());
+    std::vector<TensorToWrite> out;
+    for (const auto& [name, t] : tensors) {
+      out.push_back(tensor_to_write<float>(name, t.values, t.shape));
+    }
+    write_safetensors(folder / "model.safetensors", std::move(out));
+  }
+
+  Tensors converted() const {
+    Tensors result;
+    for (const auto& [name, t] : tensors) {
+      const bool q = name.find("q_proj") != name.npos, k = name.find("k_proj") != name.npos;
+      const bool permuted = !has_bias && (q || k);
+      result[name_in_gguf(name)] = permuted ? axes_swapped(t, q ? 4 : 2, 2, 4) : t;
+    }
+    return result;
+  }
+
+  GgufMetadataToWrite metadata() const {
+    const std::string a = has_bias ? "qwen2" : "llama";
+    return with(with(with(gguf_metadata(a, 4100, {32, 2, 4, 64, 64, 1}),
+                          a + ".attention.head_count_kv", std::uint32_t{2}),
+                     a + ".attention.layer_norm_rms_epsilon", 1e-5f),
+                a + ".rope.freq_base", 5000.0f);
+  }
+
+ private:
+  void add(const std::string& name, Shape shape) {
+    StoredTensor& t = tensors[name];
+    t.shape = std::move(shape);
+    t.values.resize(static_cast<std::size_t>(*element_count(t.shape)));
+    for (float& x : t.values) x = static_cast<float>(random_.uniform() - 0.4);
+  }
+  RandomStream random_{8};
+};
+
+TEST_CASE("GGUF files of Llama and Qwen2 are the same models as their folders") {
+  for (const bool has_bias : {false, true}) {
+    CAPTURE(has_bias);
+    const TinyLlama tiny(has_bias);
+    const TemporaryFolder folder;
+    tiny.write_folder(folder.path(), Json::object());
+    write_gguf_model(folder / "m.gguf", tiny.converted(), tiny.metadata());
+    CHECK(losses_of(folder / "m.gguf") == losses_of(folder.path()));
+  }
+}
+
+TEST_CASE("a model as Q8_0 is near to what it was made from, and the same as dequantised") {
+  const TinyLlama tiny(false);
+  const TemporaryFolder folder;
+  write_gguf_model(folder / "full.gguf", tiny.converted(), tiny.metadata());
+  write_gguf_model(folder / "q8.gguf", tiny.converted(), tiny.metadata(), GgufType::q8_0);
+  Tensors dequantised = tiny.converted();
+  const GgufFile file = GgufFile::open(folder / "q8.gguf");
+  for (auto& [name, t] : dequantised) t.values = file.read<float>(name);
+  write_gguf_model(folder / "back.gguf", dequantised, tiny.metadata());
+  const std::vector<double> q8 = losses_of(folder / "q8.gguf");
+  CHECK(q8 == losses_of(folder / "back.gguf"));
+  CHECK(q8 != losses_of(folder / "full.gguf"));
+}
+
+TEST_CASE("rotary frequencies are stretched as the file says") {
+  const TinyLlama tiny(false);
+  const TemporaryFolder folder;
+  const auto losses = [&](const Tensors& tensors, const GgufMetadataToWrite& metadata) {
+    write_gguf_model(folder / "m.gguf", tensors, metadata);
+    return losses_of(folder / "m.gguf");
+  };
+  const Tensors plain = tiny.converted();
+  Tensors stretched = plain;
+  stretched["rope_freqs.weight"] = {{4}, {2, 2, 2, 2}};
+  const std::vector<double> expected = losses(stretched, tiny.metadata());
+  CHECK(expected != losses(plain, tiny.metadata()));
+  const GgufMetadataToWrite twice = with(tiny.metadata(), "llama.rope.scaling.factor", 2.0f);
+  CHECK(losses(plain, with(twice, "llama.rope.scaling.type", std::string("linear"))) == expected);
+  CHECK(losses(plain, with(tiny.metadata(), "llama.rope.scale_linear", 2.0f)) == expected);
+  stretched["rope_freqs.weight"] = {{4}, {1, 1, 1, 1}};
+  CHECK(losses(stretched, tiny.metadata()) == losses(plain, tiny.metadata()));
+}
+
+TEST_CASE("GGUF files that are no model of ours are refused by name") {
+  const TinyLlama tiny(false);
+  const TemporaryFolder folder;
+  const auto fault = [&](const Tensors& tensors, const GgufMetadataToWrite& metadata) {
+    write_gguf_model(folder / "m.gguf", tensors, metadata);
+    return error_id([&] {
+      B backend;
+      load_model(backend, folder / "m.gguf");
+    });
+  };
+  const Tensors good = tiny.converted();
+  const auto changed = [&](const std::string& key, const GgufValueToWrite& value) {
+    return fault(good, with(tiny.metadata(), key, value));
+  };
+  CHECK(changed("general.name", std::string("x")).empty());
+  CHECK(changed("general.architecture", std::string("gemma2")) == "config/not-implemented");
+  CHECK(changed("general.architecture", std::uint32_t{1}) == "config/bad-setting");
+  CHECK(changed("general.type", std::string("adapter")) == "config/not-implemented");
+  CHECK(changed("split.count", std::uint32_t{3}) == "gguf/split");
+  CHECK(changed("llama.block_count", std::uint32_t{3}) == "tensor/missing");
+  CHECK(changed("llama.block_count", std::uint32_t{1}) == "model/unused-tensor");
+  CHECK(changed("llama.block_count", std::string("2")) == "config/bad-setting");
+  CHECK(changed("llama.embedding_length", std::uint32_t{33}) == "config/bad-setting");
+  CHECK(changed("llama.attention.head_count_kv", std::uint32_t{3}) == "config/bad-setting");
+  CHECK(changed("llama.attention.head_count_kv", std::vector<std::int32_t>{2, 2}) ==
+        "config/bad-setting");
+  CHECK(changed("llama.attention.value_length", std::uint32_t{16}) == "config/not-implemented");
+  CHECK(changed("llama.attention.layer_norm_rms_epsilon", -1.0f) == "config/bad-setting");
+  CHECK(changed("llama.rope.dimension_count", std::uint32_t{4}) == "config/bad-setting");
+  CHECK(changed("llama.rope.scaling.type", std::string("longrope")) == "config/not-implemented");
+  CHECK(changed("llama.rope.scaling.type", std::string("yarn")) == "config/bad-setting");
+  CHECK(changed("llama.expert_count", std::uint32_t{8}) == "config/not-implemented");
+  CHECK(changed("llama.logit_scale", 2.0f) == "config/unknown-setting");
+  CHECK(changed("clip.vision", 2.0f) == "config/unknown-setting");
+  Tensors bad = good;
+  bad["rope_freqs.weight"] = {{3}, {1, 1, 1}};
+  CHECK(fault(bad, tiny.metadata()) == "config/bad-setting");
+  bad["rope_freqs.weight"] = {{4}, {1, 1, 0, 1}};
+  CHECK(fault(bad, tiny.metadata()) == "config/bad-setting");
+  bad = good;
+  bad["blk.0.attn_q_norm.weight"] = {{8}, std::vector<float>(8)};
+  CHECK(fault(bad, tiny.metadata()) == "model/unused-tensor");
+  bad = good;
+  bad.erase("token_embd.weight");
+  CHECK(fault(bad, tiny.metadata()) == "config/bad-setting");
 }
 
 }  // namespace

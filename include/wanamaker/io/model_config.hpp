@@ -257,33 +257,82 @@ inline ModelConfig gpt2_config(SettingReader& s) {
   return c;
 }
 
+inline double required_positive(SettingReader& s, const char* name) {
+  if (s.find({name}) == nullptr) s.fail(name, "a positive number", "nothing");
+  return s.positive({name}, 0.0);
+}
+
+inline RopeScaling llama3_settings(SettingReader& rope, const ModelConfig& c) {
+  const Llama3Rope settings{
+      .factor = required_positive(rope, "factor"),
+      .low = required_positive(rope, "low_freq_factor"),
+      .high = required_positive(rope, "high_freq_factor"),
+      .original_positions = required_positive(rope, "original_max_position_embeddings")};
+  if (settings.high <= settings.low) {
+    rope.fail("high_freq_factor", "a number above low_freq_factor", std::to_string(settings.high));
+  }
+  return llama3_rope_scaling(c.rotary_width, c.rope_theta, settings);
+}
+
+inline RopeScaling yarn_settings(SettingReader& rope, const ModelConfig& c) {
+  const double factor = required_positive(rope, "factor");
+  double magnitude = yarn_magnitude(factor);
+  const bool has_weights =
+      rope.find({"mscale"}) != nullptr && rope.find({"mscale_all_dim"}) != nullptr;
+  if (has_weights) {
+    magnitude = yarn_magnitude(factor, rope.positive({"mscale"}, 1.0)) /
+                yarn_magnitude(factor, rope.positive({"mscale_all_dim"}, 1.0));
+  }
+  return yarn_rope_scaling(
+      c.rotary_width, c.rope_theta,
+      {.factor = factor,
+       .beta_fast = rope.positive({"beta_fast"}, 32.0),
+       .beta_slow = rope.positive({"beta_slow"}, 1.0),
+       .original_positions = required_positive(rope, "original_max_position_embeddings"),
+       .magnitude = rope.positive({"attention_factor"}, magnitude),
+       .truncate = rope.flag("truncate", true)});
+}
+
+inline RopeScaling read_rope_scaling(SettingReader& rope, const ModelConfig& c) {
+  const std::string type = rope.text({"rope_type", "type"}, "default");
+  if (type == "yarn") return yarn_settings(rope, c);
+  if (type == "llama3") return llama3_settings(rope, c);
+  rope.find({"original_max_position_embeddings"});
+  if (type == "linear") {
+    return linear_rope_scaling(c.rotary_width, required_positive(rope, "factor"));
+  }
+  if (type == "default") return {};
+  throw FormatError({.id = "config/not-implemented",
+                     .where = rope.where(),
+                     .what = "rope scaling is not implemented",
+                     .expected = "rope_type default, linear, llama3 or yarn",
+                     .found = shortened(type),
+                     .mend = "use a model without it"});
+}
+
 // Rotary settings in either spelling: rope_parameters {…}, or rope_theta / rotary_emb_base,
 // rotary_pct / partial_rotary_factor, rope_scaling.
 inline void read_rotary(SettingReader& s, ModelConfig& c, double default_share) {
-  double theta = s.positive({"rope_theta", "rotary_emb_base"}, 10000.0);
+  c.rope_theta = s.positive({"rope_theta", "rotary_emb_base"}, 10000.0);
   double share = s.positive({"rotary_pct", "partial_rotary_factor"}, default_share);
-  for (const char* name : {"rope_parameters", "rope_scaling"}) {
-    const Json* value = s.find({name});
-    if (value == nullptr) continue;
-    SettingReader rope(*value, s.where() + ", " + name);
-    theta = rope.positive({"rope_theta"}, theta);
-    share = rope.positive({"partial_rotary_factor"}, share);
-    const std::string type = rope.text({"rope_type", "type"}, "default");
-    if (type != "default") {
-      throw FormatError({.id = "config/not-implemented",
-                         .where = rope.where(),
-                         .what = "rope scaling is not implemented",
-                         .expected = "rope_type default",
-                         .found = type,
-                         .mend = "use a model without it"});
-    }
-    rope.refuse_the_rest();
+  const Json* parameters = s.find({"rope_parameters", "rope_scaling"});
+  const Json* scaling = s.find({"rope_scaling"});
+  if (scaling != nullptr && *scaling != *parameters) {
+    s.fail("rope_scaling", "no other rope_parameters beside it", setting_text(*scaling));
   }
-  c.rope_theta = theta;
+  const Json none = Json::object();
+  SettingReader rope(parameters != nullptr ? *parameters : none, s.where() + ", rope_parameters");
+  c.rope_theta = rope.positive({"rope_theta"}, c.rope_theta);
+  share = rope.positive({"partial_rotary_factor"}, share);
   c.rotary_width = static_cast<Index>(std::floor(static_cast<double>(c.head_width) * share));
-  if (c.rotary_width >= 2 && c.rotary_width <= c.head_width && c.rotary_width % 2 == 0) return;
-  s.fail("rotary_pct", "an even number of rotated entries within a head",
-         std::to_string(c.rotary_width) + " of " + std::to_string(c.head_width));
+  const bool fits =
+      c.rotary_width >= 2 && c.rotary_width <= c.head_width && c.rotary_width % 2 == 0;
+  if (!fits) {
+    s.fail("rotary_pct", "an even number of rotated entries within a head",
+           std::to_string(c.rotary_width) + " of " + std::to_string(c.head_width));
+  }
+  c.rope_scaling = read_rope_scaling(rope, c);
+  rope.refuse_the_rest();
 }
 
 inline ModelConfig gpt_neox_config(SettingReader& s) {
@@ -338,13 +387,47 @@ inline ModelConfig llama_config(SettingReader& s, const std::string& type) {
   return c;
 }
 
+/// What a family that is not implemented has and ours lack; empty for families unknown here.
+inline std::string_view missing_of_family(std::string_view type) {
+  constexpr std::pair<std::string_view, std::string_view> families[] = {
+      {"phi", "a head with bias and partial rotary positions in a parallel block with one norm"},
+      {"gemma", "norms with gain 1 + w, scaled embeddings, and soft caps"},
+      {"olmo", "norms without gain, or norms after attention and MLP"},
+      {"qwen3", "norms of queries and keys"},
+      {"qwen2moe", "mixtures of experts"},
+      {"qwen2_moe", "mixtures of experts"},
+      {"mixtral", "mixtures of experts"},
+      {"falcon", "multi-query attention with fused projections"},
+      {"mpt", "linear attention biases (ALiBi)"},
+      {"bloom", "linear attention biases (ALiBi)"},
+      {"gptj", "rotated neighbours in a parallel block with one norm"},
+      {"mamba", "state spaces in place of attention"}};
+  for (const auto& [name, missing] : families) {
+    if (type.starts_with(name)) return missing;
+  }
+  return "";
+}
+
+[[noreturn]] inline void refuse_family(const std::string& where, const std::string& type,
+                                       std::string expected) {
+  const std::string_view missing = missing_of_family(type);
+  throw FormatError(
+      {.id = "config/not-implemented",
+       .where = where,
+       .what = "model family is not implemented",
+       .expected = std::move(expected),
+       .found = shortened(type) + (missing.empty() ? "" : ", which needs ") + std::string(missing),
+       .mend = "use a model of these families"});
+}
+
 inline ModelConfig config_of_type(SettingReader& settings) {
   const std::string type = settings.text({"model_type"}, "");
   if (type == "gpt2") return gpt2_config(settings);
   if (type == "gpt_neox") return gpt_neox_config(settings);
   if (type == "llama" || type == "mistral" || type == "qwen2") return llama_config(settings, type);
-  settings.fail("model_type", "gpt2, gpt_neox, llama, mistral or qwen2",
-                type.empty() ? "nothing" : type);
+  const std::string known = "gpt2, gpt_neox, llama, mistral or qwen2";
+  if (type.empty()) settings.fail("model_type", known, "nothing");
+  refuse_family(settings.where(), type, known);
 }
 
 }  // namespace detail

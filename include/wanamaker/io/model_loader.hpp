@@ -1,5 +1,5 @@
-// Weights of a model folder to an AnyTransformer: tensor names with and without prefixes, layouts
-// by architecture, fused projections in one order.
+// Weights of a model folder or a GGUF file to an AnyTransformer: tensor names with and without
+// prefixes, layouts by architecture, fused projections in one order.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "wanamaker/io/gguf.hpp"
+#include "wanamaker/io/gguf_config.hpp"
 #include "wanamaker/io/model_config.hpp"
 #include "wanamaker/io/tensor_source.hpp"
+#include "wanamaker/io/weight_conventions.hpp"
 #include "wanamaker/nn/any_transformer.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -23,11 +26,12 @@ namespace detail {
 inline bool is_stray_buffer(std::string_view name) {
   constexpr std::string_view endings[] = {".attn.bias", ".attn.masked_bias", ".attention.bias",
                                           ".attention.masked_bias", ".rotary_emb.inv_freq"};
+  if (name == "rope_freqs.weight") return true;  // of GGUF: part of the settings
   return std::any_of(std::begin(endings), std::end(endings),
                      [name](std::string_view ending) { return name.ends_with(ending); });
 }
 
-// Reads tensors by the names that the architecture gives them, whatever prefix the file has, checks
+// Reads tensors by the names that Hugging Face gives them, whatever the file calls them, checks
 // shapes, and knows afterwards which tensors nobody asked for.
 template <class B>
 class WeightReader {
@@ -35,14 +39,10 @@ class WeightReader {
   using Storage = storage_t<B>;
   using Scalar = scalar_t<B>;
 
-  WeightReader(B& backend, const TensorArchive& archive, std::string prefix)
-      : backend_(backend), archive_(archive), prefix_(std::move(prefix)) {
-    for (const std::string& name : archive.names()) {
-      if (name.starts_with(prefix_)) return;
-    }
-    prefix_.clear();
-  }
+  WeightReader(B& backend, const TensorArchive& archive, WeightConventions conventions)
+      : backend_(backend), archive_(archive), conventions_(std::move(conventions)) {}
 
+  const WeightConventions& conventions() const { return conventions_; }
   bool contains(const std::string& name) const { return archive_.contains(full_name(name)); }
 
   /// [rows × cols] of weights on the host, in the backend's storage format.
@@ -88,16 +88,13 @@ class WeightReader {
     const Index rows = padded_rows(full_name(name), c);
     return weights(name, rows, c.width);
   }
-  /// The head under its (unprefixed) name; an empty layer where it is tied to the embedding.
+  /// The head; an empty layer where it is tied to the embedding.
   Linear<B> head(const std::string& name, const ModelConfig& c) {
     if (c.tied_head) {
-      taken_.insert(name);
+      taken_.insert(full_name(name));
       return {};
     }
-    const std::string prefix = std::exchange(prefix_, "");
-    Linear<B> layer(weights(name, padded_rows(name, c), c.width), WeightLayout::out_in);
-    prefix_ = prefix;
-    return layer;
+    return {weights(name, padded_rows(full_name(name), c), c.width), WeightLayout::out_in};
   }
 
   /// Throws FormatError for a tensor that the architecture does not use: it would change the
@@ -108,15 +105,15 @@ class WeightReader {
       throw FormatError({.id = "model/unused-tensor",
                          .where = archive_.path().string(),
                          .what = "tensor " + in_quotes(name) + " belongs to no part of the model",
-                         .mend = "check that config.json and weights belong together"});
+                         .mend = "check that settings and weights belong together"});
     }
   }
 
  private:
-  std::string full_name(const std::string& name) const { return prefix_ + name; }
+  std::string full_name(const std::string& name) const { return conventions_.name_in_file(name); }
 
   Index padded_rows(const std::string& full, const ModelConfig& c) const {
-    const Shape& shape = archive_.info(full).shape;
+    const Shape shape = archive_.info(full).shape;
     if (shape.size() == 2 && shape[0] >= c.vocabulary) return shape[0];
     fail_shape(full, {c.vocabulary, c.width});
   }
@@ -163,7 +160,7 @@ class WeightReader {
 
   B& backend_;
   const TensorArchive& archive_;
-  std::string prefix_;
+  WeightConventions conventions_;
   std::set<std::string, std::less<>> taken_;
 };
 
@@ -195,6 +192,18 @@ inline std::vector<Index> fused_row_order(Index heads, Index head_width) {
   for (Index part = 0; part < 3; ++part) {
     for (Index head = 0; head < heads; ++head) {
       for (Index j = 0; j < head_width; ++j) order.push_back((head * 3 + part) * head_width + j);
+    }
+  }
+  return order;
+}
+
+/// Rows of a projection whose rotated pairs are neighbours, in the order first halves, second
+/// halves: entry i of the result is the row of the file that belongs at row i.
+inline std::vector<Index> paired_row_order(Index heads, Index head_width) {
+  std::vector<Index> order;
+  for (Index head = 0; head < heads; ++head) {
+    for (Index part = 0; part < 2; ++part) {
+      for (Index j = 0; j < head_width / 2; ++j) order.push_back(head * head_width + 2 * j + part);
     }
   }
   return order;
@@ -233,7 +242,7 @@ typename AnyTransformer<B>::Gpt2 load_gpt2(WeightReader<B>& reader, const ModelC
                               .head = reader.head("lm_head.weight", c)};
   for (Index l = 0; l < c.layers; ++l) {
     const std::string at = "h." + std::to_string(l) + ".";
-    constexpr WeightLayout layout = WeightLayout::in_out;
+    const WeightLayout layout = reader.conventions().gpt2_layout;
     parts.blocks.emplace_back(
         reader.layer_norm(at + "ln_1", c),
         CausalSelfAttention<B, LearnedPositions>(
@@ -248,14 +257,25 @@ typename AnyTransformer<B>::Gpt2 load_gpt2(WeightReader<B>& reader, const ModelC
 
 template <class B>
 Linear<B> neox_qkv(WeightReader<B>& reader, const ModelConfig& c, const std::string& name) {
-  const std::vector<Index> order = fused_row_order(c.heads, c.head_width);
   const Index rows = 3 * c.width;
+  if (!reader.conventions().fused_by_head) {
+    return reader.linear(name, c.width, rows, WeightLayout::out_in, c.attention_bias);
+  }
+  const std::vector<Index> order = fused_row_order(c.heads, c.head_width);
   const auto weight =
       rows_in_order(reader.host_weights(name + ".weight", rows, c.width), c.width, order);
   weight_matrix_t<B> uploaded = reader.upload_weights(weight, rows, c.width);
   if (!c.attention_bias) return {std::move(uploaded), WeightLayout::out_in};
   return {std::move(uploaded), WeightLayout::out_in,
           reader.upload_vector(rows_in_order(reader.host_vector(name + ".bias", rows), 1, order))};
+}
+
+/// Tables for all positions of a model.
+template <class B>
+RotaryPositions<B> rotary_positions(B& backend, const ModelConfig& c) {
+  const std::vector<double> angles =
+      rotary_angles(c.positions, c.rotary_width, c.rope_theta, c.rope_scaling.divisors);
+  return RotaryPositions<B>::from_angles(backend, angles, c.positions, c.rope_scaling.magnitude);
 }
 
 template <class B, class Model>
@@ -266,7 +286,6 @@ Model load_neox(B& backend, WeightReader<B>& reader, const ModelConfig& c) {
                               .blocks = {},
                               .final_norm = reader.layer_norm("final_layer_norm", c),
                               .head = reader.head("embed_out.weight", c)};
-  const std::vector<double> angles = rotary_angles(c.positions, c.rotary_width, c.rope_theta);
   for (Index l = 0; l < c.layers; ++l) {
     const std::string at = "layers." + std::to_string(l) + ".";
     constexpr WeightLayout layout = WeightLayout::out_in;
@@ -276,7 +295,7 @@ Model load_neox(B& backend, WeightReader<B>& reader, const ModelConfig& c) {
             neox_qkv(reader, c, at + "attention.query_key_value"),
             reader.linear(at + "attention.dense", c.width, c.width, layout,
                           c.attention_output_bias),
-            attention_shape(c, l), RotaryPositions<B>::from_angles(backend, angles, c.positions)),
+            attention_shape(c, l), rotary_positions<B>(backend, c)),
         reader.layer_norm(at + "post_attention_layernorm", c),
         dense_mlp(reader, c, at + "mlp.dense_h_to_4h", at + "mlp.dense_4h_to_h", layout));
   }
@@ -289,11 +308,17 @@ Linear<B> llama_qkv(WeightReader<B>& reader, const ModelConfig& c, const std::st
   std::vector<storage_t<B>> weight;
   std::vector<scalar_t<B>> bias;
   for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
-    const Index rows = (part[0] == 'q' ? c.heads : c.key_heads) * c.head_width;
-    const auto own = reader.host_weights(at + part + ".weight", rows, c.width);
+    const Index heads = part[0] == 'q' ? c.heads : c.key_heads;
+    const Index rows = heads * c.head_width;
+    auto own = reader.host_weights(at + part + ".weight", rows, c.width);
+    auto own_bias = c.attention_bias ? reader.host_vector(at + part + ".bias", rows)
+                                     : std::vector<scalar_t<B>>{};
+    if (reader.conventions().rotary_neighbours && part[0] != 'v') {
+      const std::vector<Index> order = paired_row_order(heads, c.head_width);
+      own = rows_in_order(own, c.width, order);
+      if (!own_bias.empty()) own_bias = rows_in_order(own_bias, 1, order);
+    }
     weight.insert(weight.end(), own.begin(), own.end());
-    if (!c.attention_bias) continue;
-    const auto own_bias = reader.host_vector(at + part + ".bias", rows);
     bias.insert(bias.end(), own_bias.begin(), own_bias.end());
   }
   const Index rows = static_cast<Index>(weight.size()) / c.width;
@@ -323,7 +348,6 @@ typename AnyTransformer<B>::Llama load_llama(B& backend, WeightReader<B>& reader
                               .blocks = {},
                               .final_norm = reader.rms_norm("norm", c),
                               .head = reader.head("lm_head.weight", c)};
-  const std::vector<double> angles = rotary_angles(c.positions, c.rotary_width, c.rope_theta);
   for (Index l = 0; l < c.layers; ++l) {
     const std::string at = "layers." + std::to_string(l) + ".";
     parts.blocks.emplace_back(
@@ -332,17 +356,17 @@ typename AnyTransformer<B>::Llama load_llama(B& backend, WeightReader<B>& reader
             llama_qkv(reader, c, at + "self_attn."),
             reader.linear(at + "self_attn.o_proj", c.heads * c.head_width, c.width,
                           WeightLayout::out_in, c.attention_output_bias),
-            attention_shape(c, l), RotaryPositions<B>::from_angles(backend, angles, c.positions)),
+            attention_shape(c, l), rotary_positions<B>(backend, c)),
         reader.rms_norm(at + "post_attention_layernorm", c), llama_mlp(reader, c, at + "mlp."));
   }
   return Model(std::move(parts));
 }
 
 template <class B>
-AnyTransformer<B> load_family(B& backend, const TensorArchive& archive, const ModelConfig& c) {
+AnyTransformer<B> load_family(B& backend, const TensorArchive& archive,
+                              const WeightConventions& conventions, const ModelConfig& c) {
   using Any = AnyTransformer<B>;
-  const char* prefixes[] = {"transformer.", "gpt_neox.", "model."};
-  WeightReader<B> reader(backend, archive, prefixes[static_cast<int>(c.family)]);
+  WeightReader<B> reader(backend, archive, conventions);
   const auto finished = [&reader](auto model) {
     reader.refuse_the_rest();
     return Any(std::move(model));
@@ -362,13 +386,20 @@ AnyTransformer<B> load_family(B& backend, const TensorArchive& archive, const Mo
 
 }  // namespace detail
 
-/// Loads a Hugging Face folder (config.json and safetensors weights) into the backend's memory,
-/// weights in its storage format. Throws FileError, FormatError, and DataError for weights that are
-/// not finite.
+/// Loads a Hugging Face folder (config.json and safetensors weights) or a GGUF file (by its name)
+/// into the backend's memory, weights in its storage format; quantised ones are dequantised. Throws
+/// FileError, FormatError, and DataError for weights that are not finite.
 template <Backend B>
-AnyTransformer<B> load_model(B& backend, const std::filesystem::path& folder) {
-  const ModelConfig config = read_model_config(folder);
-  return detail::load_family(backend, TensorArchive::open(folder), config);
+AnyTransformer<B> load_model(B& backend, const std::filesystem::path& path) {
+  const TensorArchive archive = TensorArchive::open(path);
+  if (is_gguf_path(path)) {
+    const GgufFile file = GgufFile::open(path);
+    return detail::load_family(backend, archive, gguf_conventions(gguf_architecture(file)),
+                               gguf_model_config(file));
+  }
+  const ModelConfig config = read_model_config(path);
+  return detail::load_family(backend, archive, folder_conventions(config.family, archive.names()),
+                             config);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -13,23 +13,32 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "wanamaker/core/error.hpp"
 #include "wanamaker/io/dtype.hpp"
 #include "wanamaker/io/file_error.hpp"
+#include "wanamaker/io/gguf.hpp"
 #include "wanamaker/io/json.hpp"
 #include "wanamaker/io/safetensors.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
+
+/// A tensor of an archive: its shape, and its type of element where that has a name outside its
+/// file's format (quantised ones have none; they read as float and double).
+struct ArchivedTensor {
+  Shape shape;
+  std::optional<DType> dtype;
+};
 
 /// All tensors of a model, whatever files they are in. Files of a sharded model are opened when a
 /// tensor of theirs is first asked for, and stay open. Several threads may read at once.
 class TensorArchive {
  public:
   /// `path` is a folder that has model.safetensors or model.safetensors.index.json (the single file
-  /// is taken where both are), such an index, or a safetensors file. Throws FileError, and
-  /// FormatError for a bad file or index.
+  /// is taken where both are), such an index, a safetensors file, or a GGUF file (by its name).
+  /// Throws FileError, and FormatError for a bad file or index.
   static TensorArchive open(const std::filesystem::path& path) {
     std::error_code unreadable;  // then opening it as a file says what is wrong
     if (!std::filesystem::is_directory(path, unreadable)) {
@@ -51,39 +60,33 @@ class TensorArchive {
     return names;
   }
 
-  /// The file that holds a tensor. Throws FormatError where no file does, where the index names a
-  /// file for it that has no such tensor, and as SafetensorsFile::open.
-  const SafetensorsFile& file_of(std::string_view name) const {
-    const auto found = shard_of_.find(name);
-    if (found == shard_of_.end()) detail::throw_missing_tensor(path_, name, shard_of_.size());
-    const std::lock_guard lock(shards_->mutex);
-    Shard& shard = shards_->shards[found->second];
-    if (!shard.file) shard.file = open_shard(found->second);
-    return *shard.file;
+  /// Shape and type. Throws FormatError where no file has the tensor, where the index names a file
+  /// for it that has no such tensor, and as the files' open.
+  ArchivedTensor info(std::string_view name) const {
+    return std::visit([name](const auto& file) { return described(file.info(name)); },
+                      file_of(name));
   }
-
-  /// These do what the members of SafetensorsFile do.
-  const TensorInfo& info(std::string_view name) const { return file_of(name).info(name); }
+  /// These do what the members of SafetensorsFile and GgufFile do.
   template <FloatElement T>
   void read_into(std::string_view name, T* out, std::size_t count,
                  NonFinite non_finite = NonFinite::refuse) const {
-    file_of(name).read_into(name, out, count, non_finite);
+    std::visit([&](const auto& file) { file.read_into(name, out, count, non_finite); },
+               file_of(name));
   }
   template <FloatElement T>
   std::vector<T> read(std::string_view name, NonFinite non_finite = NonFinite::refuse) const {
-    return file_of(name).template read<T>(name, non_finite);
-  }
-  std::vector<std::int64_t> read_integers(std::string_view name) const {
-    return file_of(name).read_integers(name);
+    return std::visit([&](const auto& file) { return file.template read<T>(name, non_finite); },
+                      file_of(name));
   }
 
  private:
   static constexpr const char* single_name = "model.safetensors";
   static constexpr const char* index_name = "model.safetensors.index.json";
 
+  using File = std::variant<SafetensorsFile, GgufFile>;
   struct Shard {
     std::filesystem::path path;
-    std::optional<SafetensorsFile> file;
+    std::optional<File> file;
   };
   /// On the heap, so that the archive can be moved although a mutex cannot.
   struct Shards {
@@ -99,11 +102,30 @@ class TensorArchive {
     return std::filesystem::exists(path, unreadable);
   }
 
+  static ArchivedTensor described(const TensorInfo& info) { return {info.shape, info.dtype}; }
+  static ArchivedTensor described(const GgufTensorInfo& info) {
+    return {info.shape, dtype_of_gguf(info.type)};
+  }
+
+  const File& file_of(std::string_view name) const {
+    const auto found = shard_of_.find(name);
+    if (found == shard_of_.end()) detail::throw_missing_tensor(path_, name, shard_of_.size());
+    const std::lock_guard lock(shards_->mutex);
+    Shard& shard = shards_->shards[found->second];
+    if (!shard.file) shard.file = open_shard(found->second);
+    return *shard.file;
+  }
+
   static TensorArchive from_file(const std::filesystem::path& path) {
+    if (is_gguf_path(path)) return of(path, GgufFile::open(path));
+    return of(path, SafetensorsFile::open(path));
+  }
+
+  template <class TensorFile>
+  static TensorArchive of(const std::filesystem::path& path, TensorFile file) {
     TensorArchive archive(path);
-    SafetensorsFile file = SafetensorsFile::open(path);
     for (const auto& tensor : file.tensors()) archive.shard_of_.emplace(tensor.first, 0);
-    archive.shards_->shards.push_back({path, std::move(file)});
+    archive.shards_->shards.push_back({path, File(std::move(file))});
     return archive;
   }
 

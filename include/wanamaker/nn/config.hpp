@@ -5,6 +5,7 @@
 #include <string>
 
 #include "wanamaker/core/index.hpp"
+#include "wanamaker/nn/rope_scaling.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -38,6 +39,7 @@ struct ModelConfig {
   Index positions = 0;     ///< longest window
   Index rotary_width = 0;  ///< rotated entries of a head; 0: learned positions
   double rope_theta = 10000.0;
+  RopeScaling rope_scaling{};
   double norm_epsilon = 1e-5;
   ActivationKind activation = ActivationKind::gelu_tanh;
   bool parallel_residual = false;  ///< MLP reads the stream before attention was added

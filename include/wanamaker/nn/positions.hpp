@@ -15,16 +15,19 @@ struct LearnedPositions {
   void apply(B&, ConstVectorView<TokenId>, Index, matrix_view_t<B>) const {}
 };
 
-/// Angles of rotary positions: position·θ_j with θ_j = theta^(−2j/r), j = 0 … r/2 − 1.
-/// Su et al. 2021. [positions × r/2], in double.
-inline std::vector<double> rotary_angles(Index positions, Index rotary_width, double theta) {
+/// Angles of rotary positions: position·θ_j with θ_j = theta^(−2j/r) / divisor_j, j = 0 … r/2 − 1.
+/// Su et al. 2021. [positions × r/2], in double. Missing divisors are 1.
+inline std::vector<double> rotary_angles(Index positions, Index rotary_width, double theta,
+                                         const std::vector<double>& divisors = {}) {
   const Index pairs = rotary_width / 2;
   std::vector<double> angles;
   angles.reserve(static_cast<std::size_t>(positions * pairs));
   for (Index p = 0; p < positions; ++p) {
     for (Index j = 0; j < pairs; ++j) {
       const double exponent = -2.0 * static_cast<double>(j) / static_cast<double>(rotary_width);
-      angles.push_back(static_cast<double>(p) * std::pow(theta, exponent));
+      const auto i = static_cast<std::size_t>(j);
+      const double divisor = i < divisors.size() ? divisors[i] : 1.0;
+      angles.push_back(static_cast<double>(p) * (std::pow(theta, exponent) / divisor));
     }
   }
   return angles;
@@ -38,16 +41,17 @@ class RotaryPositions {
   RotaryPositions(matrix_t<B> cosines, matrix_t<B> sines)
       : cosines_(std::move(cosines)), sines_(std::move(sines)) {}
 
-  /// Tables for `positions` positions from angles computed in double.
-  static RotaryPositions from_angles(B& backend, const std::vector<double>& angles,
-                                     Index positions) {
+  /// Tables for `positions` positions from angles computed in double; cosines and sines times
+  /// `magnitude`.
+  static RotaryPositions from_angles(B& backend, const std::vector<double>& angles, Index positions,
+                                     double magnitude = 1.0) {
     using T = scalar_t<B>;
     const Index pairs = positions > 0 ? static_cast<Index>(angles.size()) / positions : 0;
     std::vector<T> cosines;
     std::vector<T> sines;
     for (const double angle : angles) {
-      cosines.push_back(static_cast<T>(std::cos(angle)));
-      sines.push_back(static_cast<T>(std::sin(angle)));
+      cosines.push_back(static_cast<T>(magnitude * std::cos(angle)));
+      sines.push_back(static_cast<T>(magnitude * std::sin(angle)));
     }
     return {matrix_from_host<T>(backend, cosines.data(), positions, pairs),
             matrix_from_host<T>(backend, sines.data(), positions, pairs)};
