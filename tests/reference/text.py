@@ -154,4 +154,5 @@ def main():
     print(json.dumps(result, separators=(",", ":")))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -149,11 +149,11 @@ TEST_CASE("a megabyte of one class is one word for both") {
 }
 
 TEST_CASE("steps") {
-  const IsolatingSplit digits_apart{pattern(R"(\p{N})")};
+  const PatternSplit digits_apart{pattern(R"(\p{N})")};
   CHECK(words_of({digits_apart}, "ab12c") == Words{"ab", "1", "2", "c"});
   CHECK(words_of({digits_apart}, "") == Words{});
   // An empty match cuts without a piece of its own.
-  CHECK(words_of({IsolatingSplit{pattern("(?=b)")}}, "abab") == Words{"a", "ba", "b"});
+  CHECK(words_of({PatternSplit{pattern("(?=b)")}}, "abab") == Words{"a", "ba", "b"});
   CHECK(words_of({DigitSplit{true}}, "ab12\u0663c") == Words{"ab", "1", "2", "\u0663", "c"});
   CHECK(words_of({DigitSplit{false}}, "ab12\u0663c") == Words{"ab", "12\u0663", "c"});
   CHECK(words_of({ByteLevelSplit{.add_prefix_space = true}}, "ab c") == Words{" ab", " c"});

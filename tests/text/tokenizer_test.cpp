@@ -257,21 +257,20 @@ TEST_CASE("text that cannot be encoded, ids that cannot be decoded") {
 }
 
 TEST_CASE("what is not implemented is refused by name") {
-  const JsonChange changes[] = {{"/normalizer", R"({"type": "NFKC"})"},
-                                {"/pre_tokenizer", R"({"type": "Metaspace"})"},
+  const JsonChange changes[] = {{"/normalizer", R"({"type": "NFD"})"},
+                                {"/pre_tokenizer", R"({"type": "BertPreTokenizer"})"},
                                 {"/pre_tokenizer", R"({"type": "Digits"})"},
                                 {"/pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [
          {"type": "ByteLevel"}, {"type": "Digits"}]})"},
                                 {"/pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [
-         {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Removed"},
+         {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Dropped"},
          {"type": "ByteLevel"}]})"},
                                 {"/pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [
-         {"type": "Split", "pattern": {"String": "a"}, "behavior": "Isolated"},
+         {"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated"},
          {"type": "ByteLevel"}]})"},
                                 {"/post_processor", R"({"type": "BertProcessing"})"},
                                 {"/decoder", R"({"type": "WordPiece"})"},
                                 {"/model/type", R"("Unigram")"},
-                                {"/model/byte_fallback", "true"},
                                 {"/model/dropout", "0.1"},
                                 {"/model/end_of_word_suffix", R"("</w>")"},
                                 {"/model/from_the_future", "[1]"}};
@@ -282,12 +281,15 @@ TEST_CASE("what is not implemented is refused by name") {
   }
   CHECK(refusal({{"/model/vocab/Z", ""}, {"/model/unk_token", R"("a")"}}) ==
         "tokenizer/unsupported");
+  CHECK(refusal({{"/model/vocab/Z", ""}, {"/model/byte_fallback", "true"}}) ==
+        "tokenizer/unsupported");
   CHECK(refusal({{"/model/vocab/Ġ", ""},
                  {"/model/merges", "[]"},
                  {"/pre_tokenizer/add_prefix_space", "true"}}) == "tokenizer/unsupported");
 }
 
 TEST_CASE("settings that are off, or cannot matter, are none") {
+  CHECK(refusal({{"/model/byte_fallback", "true"}}) == "");
   CHECK(refusal({{"/model/byte_fallback", "false"},
                  {"/model/dropout", "null"},
                  {"/model/continuing_subword_prefix", R"("")"},

@@ -22,7 +22,8 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
-/// left followed by right becomes merged. A merge's rank is its place in the list.
+/// left followed by right becomes merged. A merge's rank is its place in the list, unless ranks are
+/// given beside the list.
 struct Merge {
   TokenId left = 0;
   TokenId right = 0;
@@ -53,14 +54,16 @@ class MergeTable {
 
   MergeTable() : MergeTable(std::span<const Merge>{}) {}
 
-  /// Of equal pairs the last counts, as in the reference.
-  explicit MergeTable(std::span<const Merge> merges)
+  /// Of equal pairs the last counts, as in the reference. `ranks`, where there are any, count in
+  /// place of the merges' places in the list.
+  explicit MergeTable(std::span<const Merge> merges, std::span<const std::int32_t> ranks = {})
       : bits_(table_bits(merges.size())), entries_(std::size_t{1} << bits_) {
     for (std::size_t rank = 0; rank < merges.size(); ++rank) {
       const std::uint64_t pair = key(merges[rank].left, merges[rank].right);
       std::size_t slot = slot_of(pair, bits_);
       while (entries_[slot].pair != vacant && entries_[slot].pair != pair) slot = next(slot);
-      entries_[slot] = {pair, {static_cast<std::int32_t>(rank), merges[rank].merged}};
+      const std::int32_t own = ranks.empty() ? static_cast<std::int32_t>(rank) : ranks[rank];
+      entries_[slot] = {pair, {own, merges[rank].merged}};
     }
   }
 
@@ -157,7 +160,7 @@ class LongMerger {
     while (!queue_.empty()) {
       const auto [rank, at] = queue_.top();
       queue_.pop();
-      // A rank names one pair, so an entry whose rank is no longer that of its place is stale.
+      // An entry whose rank is no longer that of its place is stale.
       if (pairs_[at].rank == rank) merge(at);
     }
     std::size_t count = 0;

@@ -1,4 +1,4 @@
-// Unicode normalisation of text before it is tokenised: none, or form NFC.
+// Unicode normalisation forms and lower case, as tokenizers use them.
 #pragma once
 
 #include <algorithm>
@@ -44,13 +44,19 @@ inline bool is_nfc_inert(char32_t c) {
   return false;
 }
 
-inline void append_decomposition(char32_t c, std::vector<utf8proc_int32_t>& characters) {
-  std::array<utf8proc_int32_t, 32> parts{};  // the longest canonical decomposition has 4
-  const utf8proc_ssize_t count = utf8proc_decompose_char(
-      static_cast<utf8proc_int32_t>(c), parts.data(), parts.size(), UTF8PROC_DECOMPOSE, nullptr);
+inline constexpr utf8proc_option_t canonical = UTF8PROC_DECOMPOSE;
+inline constexpr utf8proc_option_t compatible =
+    static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
+
+inline void append_decomposition(char32_t c, utf8proc_option_t form,
+                                 std::vector<utf8proc_int32_t>& characters) {
+  std::array<utf8proc_int32_t, 32> parts{};  // the longest decompositions have 4 and 18
+  const utf8proc_ssize_t count =
+      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(),
+                              static_cast<utf8proc_ssize_t>(parts.size()), form, nullptr);
   if (count < 0 || count > static_cast<utf8proc_ssize_t>(parts.size())) {
     throw DataError({.id = "text/normalisation",
-                     .where = "NFC",
+                     .where = form == canonical ? "NFC" : "NFKC",
                      .what = "utf8proc cannot decompose a character",
                      .found = "U+" + std::to_string(static_cast<unsigned long>(c)),
                      .mend = "use a newer utf8proc"});
@@ -72,11 +78,11 @@ inline void order_marks(std::vector<utf8proc_int32_t>& characters) {
   }
 }
 
-inline void append_nfc(std::string_view text, std::string& result) {
+inline void append_composed(std::string_view text, utf8proc_option_t form, std::string& result) {
   std::vector<utf8proc_int32_t> characters;
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint c = decode_utf8(text, at);
-    append_decomposition(c.value, characters);
+    append_decomposition(c.value, form, characters);
     at += c.length;
   }
   order_marks(characters);
@@ -102,41 +108,66 @@ inline std::size_t next_nfc_suspect(std::string_view text, std::size_t at) {
   return at;
 }
 
+/// First byte at or after `at` that is not ASCII, or the end of the text.
+inline std::size_t next_beyond_ascii(std::string_view text, std::size_t at) {
+  while (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80) ++at;
+  return at;
+}
+
 inline std::size_t next_ascii(std::string_view text, std::size_t at) {
   while (at < text.size() && static_cast<unsigned char>(text[at]) >= 0x80) ++at;
   return at;
 }
 
-}  // namespace detail
-
-/// Unicode normalisation form C of a valid UTF-8 text. Only runs around characters that may change
-/// are looked at closely; they begin and end at ASCII, which never combines with what precedes it.
-inline std::string nfc(std::string_view text) {
+/// Only runs around characters that may change are looked at closely; they begin and end at ASCII,
+/// which never combines with what precedes it.
+template <class NextSuspect>
+std::string composed(std::string_view text, utf8proc_option_t form, NextSuspect next_suspect) {
   std::string result;
   std::size_t done = 0;
   while (done < text.size()) {
-    const std::size_t suspect = detail::next_nfc_suspect(text, done);
+    const std::size_t suspect = next_suspect(text, done);
     if (suspect == text.size()) break;
     std::size_t begin = suspect;
     while (begin > done && static_cast<unsigned char>(text[begin]) >= 0x80) --begin;
-    const std::size_t end = detail::next_ascii(text, suspect);
+    const std::size_t end = next_ascii(text, suspect);
     result += text.substr(done, begin - done);
-    detail::append_nfc(text.substr(begin, end - begin), result);
+    append_composed(text.substr(begin, end - begin), form, result);
     done = end;
   }
   result += text.substr(done);
   return result;
 }
 
-/// What a tokenizer does to a text before it splits it.
-enum class Normalization { none, nfc };
+}  // namespace detail
 
-/// The normalised text: `text` itself where nothing changes, else a view of `storage`.
-inline std::string_view normalize(Normalization form, std::string_view text, std::string& storage) {
-  if (form == Normalization::none) return text;
-  if (detail::next_nfc_suspect(text, 0) == text.size()) return text;
-  storage = nfc(text);
-  return storage;
+/// Unicode normalisation form C of a valid UTF-8 text.
+inline std::string nfc(std::string_view text) {
+  return detail::composed(text, detail::canonical, detail::next_nfc_suspect);
+}
+
+/// True where form C changes nothing, by a look at each character. False says nothing.
+inline bool is_surely_nfc(std::string_view text) {
+  return detail::next_nfc_suspect(text, 0) == text.size();
+}
+
+/// Unicode normalisation form KC of a valid UTF-8 text.
+inline std::string nfkc(std::string_view text) {
+  return detail::composed(text, detail::compatible, detail::next_beyond_ascii);
+}
+
+/// Each character's lower case, whatever stands beside it.
+inline std::string lower_case(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint c = decode_utf8(text, at);
+    at += c.length;
+    const auto lower = utf8proc_tolower(static_cast<utf8proc_int32_t>(c.value));
+    append_utf8(c.value == 0x130 ? U'i' : static_cast<char32_t>(lower), result);
+    if (c.value == 0x130) append_utf8(0x307, result);  // the one that becomes two
+  }
+  return result;
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -16,11 +17,14 @@
 #include "wanamaker/core/error.hpp"
 #include "wanamaker/core/hash.hpp"
 #include "wanamaker/core/index.hpp"
+#include "wanamaker/io/gguf.hpp"
 #include "wanamaker/io/mapped_file.hpp"
 #include "wanamaker/text/added_tokens.hpp"
 #include "wanamaker/text/byte_pair_encoding.hpp"
+#include "wanamaker/text/character_pair_encoding.hpp"
+#include "wanamaker/text/gguf_tokenizer.hpp"
 #include "wanamaker/text/gpt2_files.hpp"
-#include "wanamaker/text/normalizer.hpp"
+#include "wanamaker/text/normalizer_steps.hpp"
 #include "wanamaker/text/pre_tokenizer.hpp"
 #include "wanamaker/text/tokenizer_definition.hpp"
 #include "wanamaker/text/tokenizer_json.hpp"
@@ -29,24 +33,29 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
-/// Byte-level BPE with everything around it. Immutable: any number of threads may use one object.
+/// BPE with everything around it. Immutable: any number of threads may use one object.
 ///
 /// encode: added tokens are cut out; what lies between them is normalised, split into words, and
-/// each word's bytes are merged. decode: the tokens' bytes, one after the other, so that
-/// decode(encode(x)) == x for every valid UTF-8 text x that normalisation leaves alone (and to
-/// which no space is put in front).
+/// each word's bytes or characters are merged. decode: the tokens' bytes, one after the other, so
+/// that decode(encode(x)) == x for every valid UTF-8 text x that normalisation leaves alone (and to
+/// which no space is put in front, unless decoding drops it again).
 class Tokenizer {
  public:
   /// Throws FormatError for contradictions within the definition.
   explicit Tokenizer(TokenizerDefinition definition)
-      : normalization_(definition.normalization),
+      : normalizer_(std::move(definition.normalizer)),
         pre_tokenizer_(std::move(definition.pre_tokenizer)),
-        vocabulary_(definition.vocabulary, definition.added_tokens, definition.where),
-        model_(mergeable_tokens(definition, vocabulary_), definition.merges,
-               definition.ignore_merges),
-        covers_all_text_(model_.covers_all_text()),
-        adds_bos_(definition.adds_bos) {
-    check_bytes(definition);
+        vocabulary_(definition.vocabulary, definition.added_tokens, definition.where,
+                    spelling_rule(definition)),
+        model_(model_of(definition, vocabulary_)),
+        covers_all_text_(
+            std::visit([](const auto& model) { return model.covers_all_text(); }, model_)),
+        adds_bos_(definition.adds_bos || !definition.template_begin.empty()),
+        strips_first_space_(definition.strips_first_space),
+        template_begin_(definition.template_begin),
+        template_end_(definition.template_end) {
+    if (definition.symbols == SymbolKind::bytes) check_bytes(definition);
+    check_template(definition);
     split_added_tokens(definition.added_tokens);
     choose_ends(definition);
     hash_ = hash_of(definition);
@@ -72,6 +81,18 @@ class Tokenizer {
     return Tokenizer(definition_of(path));
   }
 
+  /// From the metadata of a GGUF file. Throws FileError, FormatError.
+  static Tokenizer from_gguf(const std::filesystem::path& path) {
+    const GgufFile file = GgufFile::open(path);
+    return Tokenizer(read_gguf_tokenizer(file));
+  }
+
+  /// The tokenizer that comes with a model: from_gguf for a GGUF file (by its name), else
+  /// from_folder. Throws FileError, FormatError.
+  static Tokenizer of_model(const std::filesystem::path& model) {
+    return is_gguf_path(model) ? from_gguf(model) : from_folder(model);
+  }
+
   /// From GPT-2's two files. Throws FileError, FormatError.
   static Tokenizer from_vocab_and_merges(const std::filesystem::path& vocab,
                                          const std::filesystem::path& merges) {
@@ -89,11 +110,25 @@ class Tokenizer {
     as_given_.split(
         text,
         [&](std::string_view piece) {
-          const std::string_view normal = normalize(normalization_, piece, storage);
+          const std::string_view normal = normalizer_.apply(piece, storage);
           normalized_.split(
-              normal, [&](std::string_view part) { append_words(part, where, ids); }, add_id);
+              normal,
+              [&](std::string_view part) {
+                const bool at_start = piece.data() == text.data() && part.data() == normal.data();
+                append_words(part, at_start, where, ids);
+              },
+              add_id);
         },
         add_id);
+    return ids;
+  }
+
+  /// As encode, between the tokens that the file's template puts around a text.
+  std::vector<TokenId> encode_with_template(std::string_view text,
+                                            const std::string& where = "text") const {
+    std::vector<TokenId> ids = template_begin_;
+    for (const TokenId id : encode(text, where)) ids.push_back(id);
+    ids.insert(ids.end(), template_end_.begin(), template_end_.end());
     return ids;
   }
 
@@ -102,6 +137,7 @@ class Tokenizer {
   std::string decode(std::span<const TokenId> ids) const {
     std::string bytes;
     for (const TokenId id : ids) bytes += token_bytes(id);
+    if (strips_first_space_ && bytes.starts_with(' ')) bytes.erase(0, 1);
     return bytes;
   }
 
@@ -133,7 +169,7 @@ class Tokenizer {
   /// <|endoftext|> is both if it is an added token.
   std::optional<TokenId> bos_id() const { return bos_; }
   std::optional<TokenId> eos_id() const { return eos_; }
-  /// True where tokenizer_config.json asks for a BOS token before every text. `encode` adds none.
+  /// True where the file asks for a BOS token before every text. `encode` adds none.
   bool adds_bos() const { return adds_bos_; }
 
   /// SHA-256 of all that determines ids, the same for either form of the files.
@@ -191,6 +227,7 @@ class Tokenizer {
   /// The two files may contradict each other; which one counts depends on who reads them.
   static void check_prefix_space(const TokenizerDefinition& definition,
                                  const TokenizerConfig& config) {
+    if (definition.symbols != SymbolKind::bytes) return;
     const auto* last = std::get_if<ByteLevelSplit>(&definition.pre_tokenizer.steps().back());
     if (last == nullptr || !config.add_prefix_space) return;
     if (*config.add_prefix_space == last->add_prefix_space) return;
@@ -200,6 +237,56 @@ class Tokenizer {
                        .expected = *config.add_prefix_space ? "true" : "false",
                        .found = last->add_prefix_space ? "true" : "false",
                        .mend = "make the two files agree"});
+  }
+
+  using Model = std::variant<BytePairEncoding, CharacterPairEncoding>;
+
+  static SpellingRule spelling_rule(const TokenizerDefinition& definition) {
+    return {.byte_level = definition.symbols == SymbolKind::bytes,
+            .mark = definition.space_mark,
+            .byte_tokens = definition.byte_fallback};
+  }
+
+  static Model model_of(const TokenizerDefinition& definition, const Vocabulary& vocabulary) {
+    if (definition.symbols == SymbolKind::bytes) {
+      return BytePairEncoding(mergeable_tokens(definition, vocabulary), definition.merges,
+                              definition.ignore_merges);
+    }
+    std::vector<std::string_view> tokens(static_cast<std::size_t>(vocabulary.size()));
+    for (const VocabularyEntry& entry : definition.vocabulary) {
+      tokens[static_cast<std::size_t>(entry.id)] = entry.spelling;
+    }
+    return CharacterPairEncoding(tokens, definition.merges, definition.merge_ranks,
+                                 definition.ignore_merges, definition.space_mark,
+                                 fallback_of(definition));
+  }
+
+  static CharacterFallback fallback_of(const TokenizerDefinition& definition) {
+    CharacterFallback fallback{.fuse_unknown = definition.fuse_unknown};
+    const detail::SpellingIndex index(definition.vocabulary);
+    if (definition.unknown_token) {
+      fallback.unknown = index.find(*definition.unknown_token);
+      if (!fallback.unknown) refuse_end(*definition.unknown_token, definition.where);
+    }
+    if (!definition.byte_fallback) return fallback;
+    std::array<TokenId, 256> bytes{};
+    bytes.fill(-1);
+    for (const VocabularyEntry& entry : definition.vocabulary) {
+      if (const auto byte = byte_of_token(entry.spelling)) bytes[*byte] = entry.id;
+    }
+    if (std::find(bytes.begin(), bytes.end(), -1) == bytes.end()) fallback.bytes = bytes;
+    const bool none = std::all_of(bytes.begin(), bytes.end(), [](TokenId id) { return id < 0; });
+    if (!fallback.bytes && !none) refuse_lack(definition, "byte_fallback");
+    return fallback;
+  }
+
+  /// Ids of a template must be tokens.
+  void check_template(const TokenizerDefinition& definition) const {
+    for (const std::vector<TokenId>* ids : {&template_begin_, &template_end_}) {
+      for (const TokenId id : *ids) {
+        if (!vocabulary_.contains(id)) refuse_end("id " + std::to_string(id), definition.where);
+      }
+    }
   }
 
   static std::vector<std::string_view> mergeable_tokens(const TokenizerDefinition& definition,
@@ -215,14 +302,14 @@ class Tokenizer {
   /// Settings that matter only where some byte has no token of its own.
   void check_bytes(const TokenizerDefinition& definition) const {
     if (covers_all_text_) return;
+    if (definition.byte_fallback) refuse_lack(definition, "byte_fallback");
     if (definition.unknown_token) {
       refuse_lack(definition, "unk_token " + detail::in_quotes(*definition.unknown_token));
     }
     for (const PreTokenizer::Step& step : pre_tokenizer_.steps()) {
       const auto* split = std::get_if<ByteLevelSplit>(&step);
       const bool adds_space = split != nullptr && split->add_prefix_space;
-      if (adds_space && model_.first_uncovered(" ") == 0)
-        refuse_lack(definition, "add_prefix_space");
+      if (adds_space && first_uncovered(" ") == 0) refuse_lack(definition, "add_prefix_space");
     }
   }
 
@@ -241,11 +328,12 @@ class Tokenizer {
     std::vector<AddedToken> as_given, normalized;
     for (AddedToken token : tokens) {
       check_utf8(token.content, "added token");
-      if (!token.normalized || normalization_ == Normalization::none) {
+      if (!token.normalized || normalizer_.empty()) {
         as_given.push_back(std::move(token));
         continue;
       }
-      token.content = nfc(token.content);
+      std::string storage;
+      token.content = std::string(normalizer_.apply(token.content, storage));
       normalized.push_back(std::move(token));
     }
     as_given_ = AddedTokenMatcher(std::move(as_given));
@@ -255,9 +343,12 @@ class Tokenizer {
   void choose_ends(const TokenizerDefinition& definition) {
     if (definition.bos) bos_ = named_end(*definition.bos, definition);
     if (definition.eos) eos_ = named_end(*definition.eos, definition);
-    if (!definition.bos && !definition.eos) {
+    const bool names_none = !definition.bos && !definition.eos;
+    if (names_none && template_begin_.empty()) {
       bos_ = eos_ = added_token_id(detail::default_special_token, definition);
     }
+    if (!bos_ && template_begin_.size() == 1) bos_ = template_begin_[0];
+    if (!eos_ && template_end_.size() == 1) eos_ = template_end_[0];
   }
 
   static std::optional<TokenId> added_token_id(std::string_view content,
@@ -277,7 +368,7 @@ class Tokenizer {
   [[noreturn]] static void refuse_end(const std::string& spelling, const std::string& where) {
     throw FormatError({.id = "tokenizer/absent-special-token",
                        .where = where,
-                       .what = "tokenizer_config.json names a token that is not here",
+                       .what = "a special token is named that is not in the vocabulary",
                        .found = detail::in_quotes(spelling),
                        .mend = "use files of one tokenizer"});
   }
@@ -285,7 +376,7 @@ class Tokenizer {
   std::string hash_of(const TokenizerDefinition& definition) const {
     Sha256 hash;
     hash.update_field("wanamaker tokenizer 1");
-    hash.update_number(static_cast<std::uint64_t>(normalization_));
+    normalizer_.add_to(hash);
     hash_steps(hash);
     hash.update_number(static_cast<std::uint64_t>(vocabulary_size()));
     for (TokenId id = 0; id < vocabulary_size(); ++id) {
@@ -299,14 +390,32 @@ class Tokenizer {
     }
     hash.update_number(definition.ignore_merges ? 1 : 0);
     hash_added_tokens(definition.added_tokens, hash);
+    if (definition.symbols == SymbolKind::characters) hash_characters(definition, hash);
     return hash.hex();
+  }
+
+  static void hash_characters(const TokenizerDefinition& definition, Sha256& hash) {
+    hash.update_field("characters").update_field(definition.space_mark);
+    hash.update_field(definition.unknown_token.value_or(""));
+    hash.update_number((definition.byte_fallback ? 1u : 0u) + (definition.fuse_unknown ? 2u : 0u));
+    for (const std::int32_t rank : definition.merge_ranks) {
+      hash.update_number(static_cast<std::uint64_t>(rank));
+    }
   }
 
   void hash_steps(Sha256& hash) const {
     for (const PreTokenizer::Step& step : pre_tokenizer_.steps()) {
       hash.update_number(step.index());
-      if (const auto* split = std::get_if<IsolatingSplit>(&step)) {
+      if (const auto* split = std::get_if<PatternSplit>(&step)) {
         hash.update_field(split->pattern.pattern());
+        if (split->behavior != SplitBehavior::isolated) {
+          hash.update_number(2 * static_cast<std::uint64_t>(split->behavior) +
+                             (split->invert ? 1u : 0u));
+        }
+      } else if (const auto* metaspace = std::get_if<MetaspaceSplit>(&step)) {
+        hash.update_field(metaspace->mark);
+        hash.update_number(2 * static_cast<std::uint64_t>(metaspace->prepend) +
+                           (metaspace->splits ? 1u : 0u));
       } else if (const auto* digits = std::get_if<DigitSplit>(&step)) {
         hash.update_number(digits->individual ? 1 : 0);
       } else if (const auto* bytes = std::get_if<ByteLevelSplit>(&step)) {
@@ -319,21 +428,34 @@ class Tokenizer {
     std::sort(tokens.begin(), tokens.end(),
               [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
     for (const AddedToken& token : tokens) {
-      const bool normalized = token.normalized && normalization_ != Normalization::none;
+      const bool normalized = token.normalized && !normalizer_.empty();
       hash.update_number(static_cast<std::uint64_t>(token.id)).update_field(token.content);
       hash.update_number((normalized ? 1u : 0u) + (token.single_word ? 2u : 0u) +
                          (token.lstrip ? 4u : 0u) + (token.rstrip ? 8u : 0u));
     }
   }
 
-  void append_words(std::string_view text, const std::string& where,
+  void append_words(std::string_view text, bool at_start, const std::string& where,
                     std::vector<TokenId>& ids) const {
-    if (!covers_all_text_) check_covered(text, where);
-    pre_tokenizer_.for_each_word(text, [&](std::string_view word) { model_.append(word, ids); });
+    std::visit(
+        [&](const auto& model) {
+          pre_tokenizer_.for_each_word(
+              text,
+              [&](std::string_view word) {
+                if (!covers_all_text_) check_covered(word, where);
+                model.append(word, ids);
+              },
+              at_start);
+        },
+        model_);
+  }
+
+  std::size_t first_uncovered(std::string_view text) const {
+    return std::visit([text](const auto& model) { return model.first_uncovered(text); }, model_);
   }
 
   void check_covered(std::string_view text, const std::string& where) const {
-    const std::size_t fault = model_.first_uncovered(text);
+    const std::size_t fault = first_uncovered(text);
     if (fault == text.size()) return;
     throw DataError(
         {.id = "text/no-token-for-byte",
@@ -353,12 +475,15 @@ class Tokenizer {
                      .mend = "use the tokenizer that made the ids"});
   }
 
-  Normalization normalization_;
+  Normalizer normalizer_;
   PreTokenizer pre_tokenizer_;
   Vocabulary vocabulary_;
-  BytePairEncoding model_;
+  Model model_;
   bool covers_all_text_;
   bool adds_bos_;
+  bool strips_first_space_;
+  std::vector<TokenId> template_begin_;
+  std::vector<TokenId> template_end_;
   AddedTokenMatcher as_given_;
   AddedTokenMatcher normalized_;
   std::optional<TokenId> bos_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,25 +14,36 @@
 #include "wanamaker/io/file_error.hpp"
 #include "wanamaker/text/added_tokens.hpp"
 #include "wanamaker/text/byte_pair_encoding.hpp"
-#include "wanamaker/text/normalizer.hpp"
+#include "wanamaker/text/normalizer_steps.hpp"
 #include "wanamaker/text/pre_tokenizer.hpp"
 #include "wanamaker/text/vocabulary.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
-/// The parts of a byte-level BPE tokenizer.
+/// What the symbols of a model are before anything merges.
+enum class SymbolKind { bytes, characters };
+
+/// The parts of a BPE tokenizer.
 struct TokenizerDefinition {
   std::string where{};  ///< the file, for messages
-  Normalization normalization = Normalization::none;
+  Normalizer normalizer{};
   PreTokenizer pre_tokenizer{};
+  SymbolKind symbols = SymbolKind::bytes;
   std::vector<VocabularyEntry> vocabulary{};
   std::vector<Merge> merges{};
+  std::vector<std::int32_t> merge_ranks{};  ///< where they are not the places in `merges`
   bool ignore_merges = false;
-  std::optional<std::string> unknown_token{};  ///< what stands for a byte without a token
+  std::optional<std::string> unknown_token{};  ///< what stands for a symbol without a token
+  bool fuse_unknown = false;                   ///< several unknown symbols in a row are one token
+  bool byte_fallback = false;       ///< characters without a token become tokens of bytes
+  std::string space_mark{};         ///< decodes to a space, where symbols are characters
+  bool strips_first_space = false;  ///< decoding drops a space that encoding put in front
   std::vector<AddedToken> added_tokens{};
-  std::optional<std::string> bos{};  ///< spelling of the token that begins a text
-  std::optional<std::string> eos{};  ///< spelling of the token that ends one
-  bool adds_bos = false;             ///< `add_bos_token` of tokenizer_config.json
+  std::optional<std::string> bos{};       ///< spelling of the token that begins a text
+  std::optional<std::string> eos{};       ///< spelling of the token that ends one
+  bool adds_bos = false;                  ///< the file asks for `bos` before every text
+  std::vector<TokenId> template_begin{};  ///< what `post_processor` puts before a text
+  std::vector<TokenId> template_end{};    ///< what it puts after one
 };
 
 namespace detail {

@@ -1,5 +1,5 @@
-// Reads tokenizer.json: the pipeline that it declares, as far as byte-level BPE goes. Whatever
-// would change ids and is not implemented is refused by name.
+// Reads tokenizer.json: the pipeline that it declares around a BPE model. Whatever would change ids
+// and is not implemented is refused by name.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "wanamaker/io/json.hpp"
@@ -31,32 +32,105 @@ inline std::vector<JsonNode> sequence_steps(const JsonNode& node, const std::str
   return steps;
 }
 
-inline Normalization read_normalizer(const JsonNode& root) {
-  const std::optional<JsonNode> node = root.find("normalizer");
-  if (!node) return Normalization::none;
-  Normalization form = Normalization::none;
-  for (const JsonNode& step : sequence_steps(*node, "normalizers")) {
-    const JsonNode type = step.at("type");
-    if (type.text() != "NFC") type.refuse_unsupported("normalizer", "null or NFC");
-    form = Normalization::nfc;
+/// A pattern that matches a text as it is.
+inline std::string literal_pattern(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string pattern;
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint c = decode_utf8(text, at);
+    at += c.length;
+    pattern += "\\x{";
+    for (int shift = 20; shift >= 0; shift -= 4) {
+      pattern += digits[(static_cast<std::uint32_t>(c.value) >> shift) & 15u];
+    }
+    pattern += "}";
   }
-  return form;
+  return pattern;
 }
 
-inline Regex read_pattern(const JsonNode& step) {
-  const JsonNode pattern = step.at("pattern");
+/// The text of a `pattern` {"String": …} that is not empty, or nothing for {"Regex": …}.
+inline std::optional<std::string> read_literal(const JsonNode& pattern) {
+  const std::optional<JsonNode> literal = pattern.find("String");
+  if (!literal) return std::nullopt;
+  if (literal->text().empty()) literal->refuse_unsupported("pattern", "a text that is not empty");
+  return literal->text();
+}
+
+inline Regex read_regex(const JsonNode& pattern) {
   const std::optional<JsonNode> regex = pattern.find("Regex");
-  if (!regex) pattern.refuse_unsupported("pattern", "Regex");
+  if (!regex) pattern.refuse_unsupported("pattern", "Regex or String");
   return Regex(regex->text(), regex->where());
 }
 
+inline Normalizer::Step read_normalizer_step(const JsonNode& step) {
+  const JsonNode type = step.at("type");
+  const std::string& name = type.text();
+  if (name == "NFC") return NfcStep{};
+  if (name == "NFKC") return NfkcStep{};
+  if (name == "Lowercase") return LowercaseStep{};
+  if (name == "Prepend") return PrependStep{step.at("prepend").text()};
+  if (name != "Replace") {
+    type.refuse_unsupported("normalizer", "NFC, NFKC, Lowercase, Replace, Prepend or a Sequence");
+  }
+  const JsonNode pattern = step.at("pattern");
+  const std::string& content = step.at("content").text();
+  if (auto literal = read_literal(pattern)) return ReplaceTextStep{*std::move(literal), content};
+  return ReplaceStep{read_regex(pattern), content};
+}
+
+inline Normalizer read_normalizer(const JsonNode& root) {
+  const std::optional<JsonNode> node = root.find("normalizer");
+  if (!node) return {};
+  std::vector<Normalizer::Step> steps;
+  for (const JsonNode& step : sequence_steps(*node, "normalizers")) {
+    steps.push_back(read_normalizer_step(step));
+  }
+  return Normalizer(std::move(steps));
+}
+
+inline SplitBehavior read_behavior(const JsonNode& node) {
+  constexpr std::pair<std::string_view, SplitBehavior> names[] = {
+      {"Isolated", SplitBehavior::isolated},
+      {"Removed", SplitBehavior::removed},
+      {"Contiguous", SplitBehavior::contiguous},
+      {"MergedWithPrevious", SplitBehavior::merged_with_previous},
+      {"MergedWithNext", SplitBehavior::merged_with_next}};
+  for (const auto& [name, behavior] : names) {
+    if (node.text() == name) return behavior;
+  }
+  node.refuse_unsupported("behavior",
+                          "Isolated, Removed, Contiguous, MergedWithPrevious or MergedWithNext");
+}
+
 inline PreTokenizer::Step read_split(const JsonNode& step) {
-  const JsonNode behavior = step.at("behavior");
-  if (behavior.text() != "Isolated") behavior.refuse_unsupported("behavior", "Isolated");
-  // Matches and gaps are all kept as pieces, so that "invert" changes nothing.
-  Regex pattern = read_pattern(step);
-  if (pattern.pattern() == byte_level_pattern) return ByteLevelSplit{};
-  return IsolatingSplit{std::move(pattern)};
+  const SplitBehavior behavior = read_behavior(step.at("behavior"));
+  const JsonNode pattern = step.at("pattern");
+  const std::optional<std::string> literal = read_literal(pattern);
+  Regex regex = literal ? Regex(literal_pattern(*literal), pattern.where()) : read_regex(pattern);
+  const bool is_byte_level = regex.pattern() == byte_level_pattern;
+  if (is_byte_level && behavior == SplitBehavior::isolated) return ByteLevelSplit{};
+  return PatternSplit{std::move(regex), behavior, step.flag("invert")};
+}
+
+inline MetaspaceSplit::Prepend read_prepend_scheme(const JsonNode& step) {
+  const std::optional<JsonNode> scheme = step.find("prepend_scheme");
+  const std::string name = scheme ? scheme->text() : "always";
+  // The older spelling, which may stand beside the newer one.
+  if (!step.flag("add_prefix_space", true)) {
+    if (scheme && name != "never") scheme->refuse_unsupported("contradiction", "never");
+    return MetaspaceSplit::Prepend::never;
+  }
+  if (name == "always") return MetaspaceSplit::Prepend::always;
+  if (name == "first") return MetaspaceSplit::Prepend::first;
+  if (name == "never") return MetaspaceSplit::Prepend::never;
+  scheme->refuse_unsupported("prepend_scheme", "always, first or never");
+}
+
+inline MetaspaceSplit read_metaspace(const JsonNode& step) {
+  const JsonNode mark = step.at("replacement");
+  const std::string& text = mark.text();
+  if (text.empty() || decode_utf8(text, 0).length != text.size()) mark.refuse("one character");
+  return {text, read_prepend_scheme(step), step.flag("split", true)};
 }
 
 inline PreTokenizer::Step read_pre_tokenizer_step(const JsonNode& step) {
@@ -67,31 +141,98 @@ inline PreTokenizer::Step read_pre_tokenizer_step(const JsonNode& step) {
   }
   if (type.text() == "Split") return read_split(step);
   if (type.text() == "Digits") return DigitSplit{step.flag("individual_digits")};
-  type.refuse_unsupported("pre-tokenizer", "ByteLevel, Split, Digits or a Sequence of these");
+  if (type.text() == "Metaspace") return read_metaspace(step);
+  type.refuse_unsupported("pre-tokenizer",
+                          "ByteLevel, Split, Digits, Metaspace or a Sequence of these");
 }
 
-/// ByteLevel must be there, once and last: it is what turns text into bytes.
-inline PreTokenizer read_pre_tokenizer(const JsonNode& root) {
+/// ByteLevel, where it is there, is last: it turns text into bytes. Without it symbols are
+/// characters.
+inline void read_pre_tokenizer(const JsonNode& root, TokenizerDefinition& definition) {
+  definition.symbols = SymbolKind::characters;
+  const std::optional<JsonNode> pre_tokenizer = root.find("pre_tokenizer");
+  if (!pre_tokenizer) return;
   std::vector<PreTokenizer::Step> steps;
-  bool is_byte_level = false;
-  for (const JsonNode& node : sequence_steps(root.at("pre_tokenizer"), "pretokenizers")) {
+  for (const JsonNode& node : sequence_steps(*pre_tokenizer, "pretokenizers")) {
     const JsonNode type = node.at("type");
-    if (is_byte_level) type.refuse_unsupported("pre-tokenizer after ByteLevel", "ByteLevel last");
-    is_byte_level = type.text() == "ByteLevel";
+    if (definition.symbols == SymbolKind::bytes) {
+      type.refuse_unsupported("pre-tokenizer after ByteLevel", "ByteLevel last");
+    }
+    if (type.text() == "ByteLevel") definition.symbols = SymbolKind::bytes;
     steps.push_back(read_pre_tokenizer_step(node));
+    const auto* metaspace = std::get_if<MetaspaceSplit>(&steps.back());
+    if (steps.size() > 1 && metaspace != nullptr &&
+        metaspace->prepend == MetaspaceSplit::Prepend::first) {
+      node.at("prepend_scheme").refuse_unsupported("step before Metaspace", "always or never");
+    }
   }
-  if (!is_byte_level) root.at("pre_tokenizer").refuse_unsupported("pre-tokenizer", "ByteLevel");
-  return PreTokenizer(std::move(steps));
+  definition.pre_tokenizer = PreTokenizer(std::move(steps));
 }
 
-/// Steps that add nothing to the ids and decode by bytes; `key` is post_processor or decoder.
-inline void check_byte_level(const JsonNode& root, const std::string& key,
-                             const std::string& member) {
-  const std::optional<JsonNode> node = root.find(key);
+/// One decoder of a model of characters.
+inline void read_decoder_step(const JsonNode& step, TokenizerDefinition& definition) {
+  const JsonNode type = step.at("type");
+  const std::string& name = type.text();
+  if (name == "Metaspace") {
+    const MetaspaceSplit metaspace = read_metaspace(step);
+    definition.space_mark = metaspace.mark;
+    definition.strips_first_space = metaspace.prepend != MetaspaceSplit::Prepend::never;
+  } else if (name == "Replace") {
+    const auto mark = read_literal(step.at("pattern"));
+    if (!mark || step.at("content").text() != " ") {
+      step.at("pattern").refuse_unsupported("decoder", "Replace of a mark by a space");
+    }
+    definition.space_mark = *mark;
+  } else if (name == "Strip") {
+    const bool strips_one = step.at("content").text() == " " && step.at("start").json() == 1 &&
+                            step.at("stop").json() == 0;
+    if (!strips_one) type.refuse_unsupported("decoder", "Strip of one space at the start");
+    definition.strips_first_space = true;
+  } else if (name != "ByteFallback" && name != "Fuse") {
+    type.refuse_unsupported("decoder", "Replace, ByteFallback, Fuse, Strip, Metaspace");
+  }
+}
+
+inline void read_decoder(const JsonNode& root, TokenizerDefinition& definition) {
+  const std::optional<JsonNode> node = root.find("decoder");
   if (!node) return;
-  for (const JsonNode& step : sequence_steps(*node, member)) {
+  for (const JsonNode& step : sequence_steps(*node, "decoders")) {
+    if (definition.symbols == SymbolKind::characters) {
+      read_decoder_step(step, definition);
+    } else if (step.at("type").text() != "ByteLevel") {
+      step.at("type").refuse_unsupported("decoder", "null or ByteLevel");
+    }
+  }
+}
+
+/// `single` of TemplateProcessing: ids around the one text.
+inline void read_template(const JsonNode& step, TokenizerDefinition& definition) {
+  const JsonNode tokens = step.at("special_tokens");
+  std::vector<TokenId>* ids = &definition.template_begin;
+  for (const JsonNode& part : step.at("single").elements()) {
+    if (part.find("Sequence")) {
+      if (ids == &definition.template_end) part.refuse_unsupported("template", "one text");
+      ids = &definition.template_end;
+      continue;
+    }
+    const std::string& name = part.at("SpecialToken").at("id").text();
+    for (const JsonNode& id : tokens.at(name).at("ids").elements()) ids->push_back(id.token_id());
+  }
+  if (ids != &definition.template_end) step.at("single").refuse_unsupported("template", "a text");
+}
+
+inline void read_post_processor(const JsonNode& root, TokenizerDefinition& definition) {
+  const std::optional<JsonNode> node = root.find("post_processor");
+  if (!node) return;
+  bool has_template = false;
+  for (const JsonNode& step : sequence_steps(*node, "processors")) {
     const JsonNode type = step.at("type");
-    if (type.text() != "ByteLevel") type.refuse_unsupported(key, "null or ByteLevel");
+    if (type.text() == "ByteLevel") continue;  // changes offsets, not ids
+    if (type.text() != "TemplateProcessing" || has_template) {
+      type.refuse_unsupported("post_processor", "ByteLevel and one TemplateProcessing");
+    }
+    has_template = true;
+    read_template(step, definition);
   }
 }
 
@@ -137,8 +278,8 @@ inline bool is_off(const Json& value) {
 /// Refuses settings of the model that are on and would change ids. (How unknown tokens are treated
 /// matters only for vocabularies that lack bytes; Tokenizer refuses it there.)
 inline void check_model_settings(const JsonNode& model) {
-  constexpr std::array<std::string_view, 6> known = {"type",          "vocab",     "merges",
-                                                     "ignore_merges", "unk_token", "fuse_unk"};
+  constexpr std::array<std::string_view, 7> known = {
+      "type", "vocab", "merges", "ignore_merges", "unk_token", "fuse_unk", "byte_fallback"};
   for (const auto& [key, value] : model.json().items()) {
     const bool is_known = std::find(known.begin(), known.end(), key) != known.end();
     if (!is_known && !is_off(value)) {
@@ -156,6 +297,8 @@ inline void read_model(const JsonNode& model, TokenizerDefinition& definition) {
   check_model_settings(model);
   if (const auto unknown = model.find("unk_token")) definition.unknown_token = unknown->text();
   definition.ignore_merges = model.flag("ignore_merges");
+  definition.fuse_unknown = model.flag("fuse_unk");
+  definition.byte_fallback = model.flag("byte_fallback");
   definition.vocabulary = read_vocabulary(vocabulary);
   definition.merges = read_merges(merges, definition.vocabulary);
 }
@@ -180,10 +323,10 @@ inline TokenizerDefinition read_tokenizer_json(std::string_view text, const std:
   TokenizerDefinition definition{.where = where};
   const detail::JsonNode model = root.at("model");
   detail::read_model(model, definition);
-  definition.normalization = detail::read_normalizer(root);
-  definition.pre_tokenizer = detail::read_pre_tokenizer(root);
-  detail::check_byte_level(root, "post_processor", "processors");
-  detail::check_byte_level(root, "decoder", "decoders");
+  definition.normalizer = detail::read_normalizer(root);
+  detail::read_pre_tokenizer(root, definition);
+  detail::read_post_processor(root, definition);
+  detail::read_decoder(root, definition);
   if (const auto added = root.find("added_tokens")) {
     for (const detail::JsonNode& token : added->elements()) {
       definition.added_tokens.push_back(detail::read_added_token(token, token.at("id").token_id()));

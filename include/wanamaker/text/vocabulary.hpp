@@ -24,6 +24,23 @@ struct VocabularyEntry {
   TokenId id = 0;
 };
 
+/// The byte that a token such as "<0x0A>" stands for.
+inline std::optional<unsigned char> byte_of_token(std::string_view spelling) {
+  const bool has_form = spelling.size() == 6 && spelling.starts_with("<0x") && spelling[5] == '>';
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  if (!has_form) return std::nullopt;
+  const std::size_t high = digits.find(spelling[3]), low = digits.find(spelling[4]);
+  if (high == digits.npos || low == digits.npos) return std::nullopt;
+  return static_cast<unsigned char>(16 * high + low);
+}
+
+/// What the spellings of a vocabulary stand for.
+struct SpellingRule {
+  bool byte_level = true;    ///< GPT-2's characters for bytes; else characters for themselves
+  std::string mark{};        ///< stands for a space, where spellings are literal
+  bool byte_tokens = false;  ///< "<0x0A>" stands for a byte, where spellings are literal
+};
+
 /// Every id's bytes, in one block of memory.
 class Vocabulary {
  public:
@@ -36,11 +53,13 @@ class Vocabulary {
   /// literally, as are added tokens. Throws FormatError for negative or far too large ids, and for
   /// an id with two texts. `where` names the file.
   Vocabulary(const std::vector<VocabularyEntry>& entries, const std::vector<AddedToken>& added,
-             const std::string& where) {
+             const std::string& where, SpellingRule rule = {})
+      : rule_(std::move(rule)) {
     std::vector<std::optional<Token>> tokens(
         static_cast<std::size_t>(checked_size(entries, added, where)));
     for (const VocabularyEntry& entry : entries) {
-      std::optional<std::string> bytes = bytes_of_spelling(entry.spelling);
+      std::optional<std::string> bytes;
+      if (rule_.byte_level) bytes = bytes_of_spelling(entry.spelling);
       const Form form = bytes ? Form::byte_level : Form::literal;
       place(tokens, entry.id, {bytes ? *bytes : entry.spelling, form}, entry.spelling, where);
     }
@@ -55,14 +74,12 @@ class Vocabulary {
   bool contains(TokenId id) const { return id >= 0 && id < size() && form(id) != Form::unused; }
 
   /// The bytes of a token; the id must be contained.
-  std::string_view bytes(TokenId id) const {
-    const auto i = static_cast<std::size_t>(id);
-    return std::string_view(pool_).substr(offsets_[i], offsets_[i + 1] - offsets_[i]);
-  }
+  std::string_view bytes(TokenId id) const { return pool_.at(id); }
 
-  /// The token as its file spells it, for example "Ġthe".
+  /// The token as its file spells it, for example "Ġthe" or "▁the".
   std::string spelling(TokenId id) const {
-    return is_byte_level(id) ? byte_level_spelling(bytes(id)) : std::string(bytes(id));
+    if (is_byte_level(id)) return byte_level_spelling(bytes(id));
+    return std::string(rule_.byte_level ? bytes(id) : spellings_.at(id));
   }
 
   /// True where the spelling is in GPT-2's characters, false where it is literal.
@@ -132,17 +149,56 @@ class Vocabulary {
   }
 
   void store(const std::vector<std::optional<Token>>& tokens) {
-    offsets_.reserve(tokens.size() + 1);
     forms_.reserve(tokens.size());
     for (const std::optional<Token>& token : tokens) {
       forms_.push_back(token ? token->form : Form::unused);
-      if (token) pool_ += token->bytes;
-      offsets_.push_back(pool_.size());
+      const std::string_view own = token ? std::string_view(token->bytes) : std::string_view();
+      if (rule_.byte_level) {
+        pool_.add(own);
+      } else {
+        spellings_.add(own);
+        pool_.add(bytes_of_literal(own));
+      }
     }
   }
 
-  std::string pool_;
-  std::vector<std::size_t> offsets_{0};
+  std::string bytes_of_literal(std::string_view spelling) const {
+    if (rule_.byte_tokens) {
+      if (const std::optional<unsigned char> byte = byte_of_token(spelling)) {
+        return std::string(1, static_cast<char>(*byte));
+      }
+    }
+    std::string bytes;
+    std::size_t done = 0;
+    if (!rule_.mark.empty()) {
+      for (std::size_t at; (at = spelling.find(rule_.mark, done)) != spelling.npos;) {
+        bytes.append(spelling.substr(done, at - done)).append(" ");
+        done = at + rule_.mark.size();
+      }
+    }
+    return bytes.append(spelling.substr(done));
+  }
+
+  /// Texts by id, one after the other.
+  class Pool {
+   public:
+    void add(std::string_view text) {
+      text_ += text;
+      offsets_.push_back(text_.size());
+    }
+    std::string_view at(TokenId id) const {
+      const auto i = static_cast<std::size_t>(id);
+      return std::string_view(text_).substr(offsets_[i], offsets_[i + 1] - offsets_[i]);
+    }
+
+   private:
+    std::string text_;
+    std::vector<std::size_t> offsets_{0};
+  };
+
+  SpellingRule rule_;
+  Pool pool_;       // bytes
+  Pool spellings_;  // where spellings are literal
   std::vector<Form> forms_;
 };
 

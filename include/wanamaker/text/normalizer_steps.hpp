@@ -1,0 +1,126 @@
+// What a tokenizer does to a text before it splits it: the steps that `normalizer` of a
+// tokenizer.json declares.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "wanamaker/core/hash.hpp"
+#include "wanamaker/text/normalizer.hpp"
+#include "wanamaker/text/regex.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// `NFC`
+struct NfcStep {
+  std::string apply(std::string_view text) const { return nfc(text); }
+  bool changes(std::string_view text) const { return !is_surely_nfc(text); }
+};
+
+/// `NFKC`
+struct NfkcStep {
+  std::string apply(std::string_view text) const { return nfkc(text); }
+  bool changes(std::string_view text) const {
+    return detail::next_beyond_ascii(text, 0) < text.size();
+  }
+};
+
+/// `Lowercase`
+struct LowercaseStep {
+  std::string apply(std::string_view text) const { return lower_case(text); }
+  bool changes(std::string_view) const { return true; }
+};
+
+/// `Replace`: every match becomes `content`.
+struct ReplaceStep {
+  Regex pattern;
+  std::string content;
+
+  std::string apply(std::string_view text) const {
+    std::string result;
+    std::size_t done = 0;
+    pattern.for_each_match(text, [&](std::size_t begin, std::size_t end) {
+      result.append(text.substr(done, begin - done)).append(content);
+      done = end;
+    });
+    return result.append(text.substr(done));
+  }
+  bool changes(std::string_view) const { return true; }
+};
+
+/// `Replace` of a text by another.
+struct ReplaceTextStep {
+  std::string text;  ///< not empty
+  std::string content;
+
+  std::string apply(std::string_view input) const {
+    std::string result;
+    std::size_t done = 0;
+    for (std::size_t at; (at = input.find(text, done)) != input.npos; done = at + text.size()) {
+      result.append(input.substr(done, at - done)).append(content);
+    }
+    return result.append(input.substr(done));
+  }
+  bool changes(std::string_view input) const { return input.find(text) != input.npos; }
+};
+
+/// `Prepend`: a text put before whatever is not empty.
+struct PrependStep {
+  std::string text;
+
+  std::string apply(std::string_view input) const { return text + std::string(input); }
+  bool changes(std::string_view input) const { return !input.empty(); }
+};
+
+/// Steps, each on the result of the one before.
+class Normalizer {
+ public:
+  using Step =
+      std::variant<NfcStep, NfkcStep, LowercaseStep, ReplaceStep, ReplaceTextStep, PrependStep>;
+
+  /// No step: texts stay as they are.
+  Normalizer() = default;
+  explicit Normalizer(std::vector<Step> steps) : steps_(std::move(steps)) {}
+
+  bool empty() const { return steps_.empty(); }
+
+  /// The normalised text: `text` itself where nothing changes, else a view of `storage`.
+  std::string_view apply(std::string_view text, std::string& storage) const {
+    for (const Step& step : steps_) {
+      std::visit(
+          [&](const auto& s) {
+            if (!s.changes(text)) return;
+            storage = s.apply(text);
+            text = storage;
+          },
+          step);
+    }
+    return text;
+  }
+
+  /// Adds all that determines results.
+  void add_to(Sha256& hash) const {
+    const bool is_nfc = steps_.size() == 1 && std::holds_alternative<NfcStep>(steps_[0]);
+    hash.update_number(steps_.empty() ? 0u : is_nfc ? 1u : 1u + steps_.size());
+    if (is_nfc) return;
+    for (const Step& step : steps_) {
+      hash.update_number(step.index());
+      if (const auto* replace = std::get_if<ReplaceStep>(&step)) {
+        hash.update_field(replace->pattern.pattern()).update_field(replace->content);
+      } else if (const auto* text = std::get_if<ReplaceTextStep>(&step)) {
+        hash.update_field(text->text).update_field(text->content);
+      } else if (const auto* prepend = std::get_if<PrependStep>(&step)) {
+        hash.update_field(prepend->text);
+      }
+    }
+  }
+
+ private:
+  std::vector<Step> steps_;
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
