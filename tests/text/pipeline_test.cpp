@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -262,4 +264,32 @@ TEST_CASE("as many more pipeline cases as someone has made") {
     CAPTURE(file);
     check_results(Tokenizer::from_tokenizer_json(file), document.at("texts"), item.value(), false);
   }
+}
+
+// A folder of ggml-vocab-*.gguf with .inp and .out beside them, as llama.cpp's sources have them
+// (also in the source package llama-cpp-python): texts, and the ids of the models' own tokenizers.
+TEST_CASE("vocabularies of real models, where someone has them") {
+  const char* folder = std::getenv("WANAMAKER_GGUF_VOCABULARIES");
+  if (folder == nullptr) {
+    MESSAGE("skipped: WANAMAKER_GGUF_VOCABULARIES names no folder");
+    return;
+  }
+  const std::string separator = "\n__ggml_vocab_test__\n";
+  int compared = 0;
+  for (const char* name : {"gpt-2", "llama-spm", "llama-bpe", "phi-3", "qwen2", "starcoder"}) {
+    const std::string path = std::string(folder) + "/ggml-vocab-" + name + ".gguf";
+    CAPTURE(path);
+    const Tokenizer tokenizer = Tokenizer::from_gguf(path);
+    std::string texts = read_bytes(path + ".inp") + separator;
+    std::istringstream lines(read_bytes(path + ".out"));
+    for (std::string line; !texts.empty() && std::getline(lines, line); ++compared) {
+      const std::size_t end = texts.find(separator);
+      CAPTURE(line);
+      std::istringstream numbers(line);
+      const Ids expected{std::istream_iterator<TokenId>(numbers), {}};
+      CHECK(tokenizer.encode(texts.substr(0, end)) == expected);
+      texts.erase(0, end + separator.size());
+    }
+  }
+  CHECK(compared > 6);
 }

@@ -301,7 +301,7 @@ TEST_CASE("hostile files") {
   const Refused cases[] = {
       {{"/model", ""}, "tokenizer/missing-key"},
       {{"/model", "3"}, "tokenizer/wrong-type"},
-      {{"/pre_tokenizer", "null"}, "tokenizer/missing-key"},
+      {{"/pre_tokenizer", "null"}, "tokenizer/unsupported"},  // and a decoder of bytes
       {{"/pre_tokenizer", R"({"type": 5})"}, "tokenizer/wrong-type"},
       {{"/model/vocab", "[]"}, "tokenizer/wrong-type"},
       {{"/model/vocab/a", "-1"}, "tokenizer/wrong-type"},
