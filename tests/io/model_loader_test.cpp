@@ -470,6 +470,7 @@ TEST_CASE("GGUF files that are no model of ours are refused by name") {
   CHECK(changed("general.architecture", std::uint32_t{1}) == "config/bad-setting");
   CHECK(changed("general.type", std::string("adapter")) == "config/not-implemented");
   CHECK(changed("split.count", std::uint32_t{3}) == "gguf/split");
+  CHECK(changed("llama.context_length", std::uint32_t{1} << 31) == "config/bad-setting");
   CHECK(changed("llama.block_count", std::uint32_t{3}) == "tensor/missing");
   CHECK(changed("llama.block_count", std::uint32_t{1}) == "model/unused-tensor");
   CHECK(changed("llama.block_count", std::string("2")) == "config/bad-setting");

@@ -67,7 +67,7 @@ TEST_CASE("characters taken for inert are starters that no other changes") {
   for (char32_t c = 0; c <= 0x10ffff; ++c) {
     if (c == 0xd800) c = 0xe000;
     std::vector<utf8proc_int32_t> parts;
-    detail::append_decomposition(c, parts);
+    detail::append_decomposition(c, detail::canonical, parts);
     if (parts.size() > 1) second.insert(static_cast<char32_t>(parts.back()));
   }
   int inert = 0;
@@ -101,4 +101,20 @@ TEST_CASE("text that needs nothing is not copied") {
   const std::string marked = "e\u0301";
   CHECK(Normalizer().apply(marked, storage).data() == marked.data());
   CHECK(Normalizer({NfcStep{}}).apply(marked, storage) == "\u00e9");
+}
+
+TEST_CASE("compatibility forms and lower case, character by character") {
+  CHECK(nfkc("plain") == "plain");
+  CHECK(nfkc("\ufb01\u2460\u00b2") == "fi12");
+  CHECK(nfkc("e\u0301 \uff76\uff9e") == "\u00e9 \u30ac");
+  CHECK(lower_case("\u0391\u03a3 \u00c5B") == "\u03b1\u03c3 \u00e5b");  // no final sigma
+  CHECK(lower_case("\u0130") == "i\u0307");
+}
+
+TEST_CASE("steps are applied in order") {
+  std::string storage;
+  const Normalizer normalizer({PrependStep{"_"}, ReplaceTextStep{" ", "_"}, LowercaseStep{}});
+  CHECK(normalizer.apply("A B", storage) == "_a_b");
+  CHECK(normalizer.apply("", storage).empty());
+  CHECK(Normalizer({ReplaceStep{Regex("a+", "test"), "<>"}}).apply("caab", storage) == "c<>b");
 }

@@ -163,3 +163,30 @@ TEST_CASE("steps") {
         Words{" a", " ", " 1", " 2"});
   CHECK(words_of({}, "ab c") == Words{"ab c"});
 }
+
+TEST_CASE("what becomes of matches: by hand") {
+  const auto digits = [](SplitBehavior behavior, bool invert = false) {
+    return split({PatternSplit{pattern(R"(\p{N})"), behavior, invert}}, "a12b3");
+  };
+  CHECK(digits(SplitBehavior::isolated) == Words{"a", "1", "2", "b", "3"});
+  CHECK(digits(SplitBehavior::removed) == Words{"a", "b"});
+  CHECK(digits(SplitBehavior::removed, true) == Words{"1", "2", "3"});
+  CHECK(digits(SplitBehavior::contiguous) == Words{"a", "12", "b", "3"});
+  CHECK(digits(SplitBehavior::merged_with_previous) == Words{"a1", "2", "b3"});
+  CHECK(digits(SplitBehavior::merged_with_next) == Words{"a", "1", "2b", "3"});
+}
+
+TEST_CASE("marks in place of spaces: by hand") {
+  using Prepend = MetaspaceSplit::Prepend;
+  CHECK(split({MetaspaceSplit{"_", Prepend::always, true}}, "a b  c") ==
+        Words{"_a", "_b", "_", "_c"});
+  CHECK(split({MetaspaceSplit{"_", Prepend::never, true}}, "a b") == Words{"a", "_b"});
+  CHECK(split({MetaspaceSplit{"_", Prepend::always, false}}, " a b") == Words{"_a_b"});
+  Words words;
+  const PreTokenizer first({MetaspaceSplit{"_", Prepend::first, false}});
+  for (const bool at_start : {true, false}) {
+    first.for_each_word(
+        "a", [&](std::string_view word) { words.emplace_back(word); }, at_start);
+  }
+  CHECK(words == Words{"_a", "a"});
+}

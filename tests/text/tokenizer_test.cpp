@@ -257,7 +257,10 @@ TEST_CASE("text that cannot be encoded, ids that cannot be decoded") {
 }
 
 TEST_CASE("what is not implemented is refused by name") {
+  const std::string overlong =
+      R"({"type": "Prepend", "prepend": ")" + std::string(257, 'a') + "\"}";
   const JsonChange changes[] = {{"/normalizer", R"({"type": "NFD"})"},
+                                {"/normalizer", overlong.c_str()},
                                 {"/pre_tokenizer", R"({"type": "BertPreTokenizer"})"},
                                 {"/pre_tokenizer", R"({"type": "Digits"})"},
                                 {"/pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [

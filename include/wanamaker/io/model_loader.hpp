@@ -270,9 +270,19 @@ Linear<B> neox_qkv(WeightReader<B>& reader, const ModelConfig& c, const std::str
           reader.upload_vector(rows_in_order(reader.host_vector(name + ".bias", rows), 1, order))};
 }
 
-/// Tables for all positions of a model.
+/// Tables for all positions of a model. Throws FormatError where the settings ask for more than 2²⁸
+/// angles: they come from a file.
 template <class B>
 RotaryPositions<B> rotary_positions(B& backend, const ModelConfig& c) {
+  constexpr Index most = Index{1} << 28;
+  if (c.positions > most / c.rotary_width) {
+    throw FormatError({.id = "config/bad-setting",
+                       .where = c.name,
+                       .what = "too many positions",
+                       .expected = "at most " + std::to_string(most / c.rotary_width),
+                       .found = std::to_string(c.positions),
+                       .mend = "lower max_position_embeddings or context_length in the file"});
+  }
   const std::vector<double> angles =
       rotary_angles(c.positions, c.rotary_width, c.rope_theta, c.rope_scaling.divisors);
   return RotaryPositions<B>::from_angles(backend, angles, c.positions, c.rope_scaling.magnitude);
@@ -286,6 +296,7 @@ Model load_neox(B& backend, WeightReader<B>& reader, const ModelConfig& c) {
                               .blocks = {},
                               .final_norm = reader.layer_norm("final_layer_norm", c),
                               .head = reader.head("embed_out.weight", c)};
+  const RotaryPositions<B> rotary = rotary_positions(backend, c);
   for (Index l = 0; l < c.layers; ++l) {
     const std::string at = "layers." + std::to_string(l) + ".";
     constexpr WeightLayout layout = WeightLayout::out_in;
@@ -295,7 +306,7 @@ Model load_neox(B& backend, WeightReader<B>& reader, const ModelConfig& c) {
             neox_qkv(reader, c, at + "attention.query_key_value"),
             reader.linear(at + "attention.dense", c.width, c.width, layout,
                           c.attention_output_bias),
-            attention_shape(c, l), rotary_positions<B>(backend, c)),
+            attention_shape(c, l), rotary),
         reader.layer_norm(at + "post_attention_layernorm", c),
         dense_mlp(reader, c, at + "mlp.dense_h_to_4h", at + "mlp.dense_4h_to_h", layout));
   }
@@ -348,6 +359,7 @@ typename AnyTransformer<B>::Llama load_llama(B& backend, WeightReader<B>& reader
                               .blocks = {},
                               .final_norm = reader.rms_norm("norm", c),
                               .head = reader.head("lm_head.weight", c)};
+  const RotaryPositions<B> rotary = rotary_positions(backend, c);
   for (Index l = 0; l < c.layers; ++l) {
     const std::string at = "layers." + std::to_string(l) + ".";
     parts.blocks.emplace_back(
@@ -356,7 +368,7 @@ typename AnyTransformer<B>::Llama load_llama(B& backend, WeightReader<B>& reader
             llama_qkv(reader, c, at + "self_attn."),
             reader.linear(at + "self_attn.o_proj", c.heads * c.head_width, c.width,
                           WeightLayout::out_in, c.attention_output_bias),
-            attention_shape(c, l), rotary_positions<B>(backend, c)),
+            attention_shape(c, l), rotary),
         reader.rms_norm(at + "post_attention_layernorm", c), llama_mlp(reader, c, at + "mlp."));
   }
   return Model(std::move(parts));

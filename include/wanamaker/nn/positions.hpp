@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -34,12 +35,13 @@ inline std::vector<double> rotary_angles(Index positions, Index rotary_width, do
 }
 
 /// Rotary positions from tables [positions × r/2]; the first r entries of each head are rotated.
+/// Copies share the tables, so that the layers of a model have them once.
 template <class B>
 class RotaryPositions {
  public:
   RotaryPositions() = default;
   RotaryPositions(matrix_t<B> cosines, matrix_t<B> sines)
-      : cosines_(std::move(cosines)), sines_(std::move(sines)) {}
+      : tables_(std::make_shared<const Tables>(Tables{std::move(cosines), std::move(sines)})) {}
 
   /// Tables for `positions` positions from angles computed in double; cosines and sines times
   /// `magnitude`.
@@ -60,12 +62,16 @@ class RotaryPositions {
   /// Rotates x [T × heads·head_width] in place; positions [T] below the table's rows.
   void apply(B& backend, ConstVectorView<TokenId> positions, Index heads,
              matrix_view_t<B> x) const {
-    ops::rotate_positions(backend, cosines_.view(), sines_.view(), positions, heads, x);
+    ops::rotate_positions(backend, tables_->cosines.view(), tables_->sines.view(), positions, heads,
+                          x);
   }
 
  private:
-  matrix_t<B> cosines_{};
-  matrix_t<B> sines_{};
+  struct Tables {
+    matrix_t<B> cosines{};
+    matrix_t<B> sines{};
+  };
+  std::shared_ptr<const Tables> tables_ = std::make_shared<const Tables>();
 };
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -62,18 +62,27 @@ inline Regex read_regex(const JsonNode& pattern) {
   return Regex(regex->text(), regex->where());
 }
 
+/// A text that is put into others, perhaps often: its bound bounds their growth.
+inline const std::string& read_insertion(const JsonNode& node) {
+  constexpr std::size_t longest = 256;
+  if (node.text().size() > longest) {
+    node.refuse_unsupported("length", "at most " + std::to_string(longest) + " bytes");
+  }
+  return node.text();
+}
+
 inline Normalizer::Step read_normalizer_step(const JsonNode& step) {
   const JsonNode type = step.at("type");
   const std::string& name = type.text();
   if (name == "NFC") return NfcStep{};
   if (name == "NFKC") return NfkcStep{};
   if (name == "Lowercase") return LowercaseStep{};
-  if (name == "Prepend") return PrependStep{step.at("prepend").text()};
+  if (name == "Prepend") return PrependStep{read_insertion(step.at("prepend"))};
   if (name != "Replace") {
     type.refuse_unsupported("normalizer", "NFC, NFKC, Lowercase, Replace, Prepend or a Sequence");
   }
   const JsonNode pattern = step.at("pattern");
-  const std::string& content = step.at("content").text();
+  const std::string& content = read_insertion(step.at("content"));
   if (auto literal = read_literal(pattern)) return ReplaceTextStep{*std::move(literal), content};
   return ReplaceStep{read_regex(pattern), content};
 }
