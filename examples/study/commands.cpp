@@ -160,11 +160,14 @@ wanamaker::SweepOptions sweep_options(const Options& options) {
 }
 
 // What a run read its model from: small files by their contents, weights by size and time.
-void add_model_files(wanamaker::Sha256& hash, const fs::path& folder) {
+void add_model_files(wanamaker::Sha256& hash, const fs::path& model) {
   constexpr std::uintmax_t small = 1 << 20;
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
+  if (!fs::is_directory(model)) files.push_back(model);  // a GGUF file
+  if (files.empty()) {
+    for (const auto& entry : fs::directory_iterator(model)) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    }
   }
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {

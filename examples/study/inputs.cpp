@@ -85,7 +85,7 @@ Texts read_texts(const Options& options, const fs::path& model_folder,
   Texts texts;
   texts.corpus_hash = corpus.content_hash();
   if (needs_tokenizer) {
-    const auto tokenizer = wanamaker::Tokenizer::from_folder(model_folder);
+    const auto tokenizer = wanamaker::Tokenizer::of_model(model_folder);
     texts.tokenizer_hash = tokenizer.content_hash();
     texts.corpus = wanamaker::tokenize(corpus, &tokenizer, executor, progress);
   } else {
@@ -119,7 +119,7 @@ Texts encode_texts(const std::vector<std::string>& texts, const fs::path& model_
     }
     corpus.documents.push_back(std::move(document));
   }
-  const auto tokenizer = wanamaker::Tokenizer::from_folder(model_folder);
+  const auto tokenizer = wanamaker::Tokenizer::of_model(model_folder);
   return {wanamaker::tokenize(corpus, &tokenizer, executor, progress), corpus.content_hash(),
           tokenizer.content_hash()};
 }

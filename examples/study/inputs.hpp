@@ -12,7 +12,7 @@
 
 namespace study {
 
-/// Folders of the models to run: one, or the two that come with the program.
+/// Folders (or GGUF files) of the models to run: one, or the two that come with the program.
 std::vector<std::filesystem::path> model_folders(const Options& options);
 
 /// The texts, read and encoded with the model's tokenizer (none is needed where all texts are ready
