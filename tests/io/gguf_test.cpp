@@ -28,14 +28,14 @@ template <class T>
 std::string raw(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
-std::string text(const std::string& value) {
+std::string gguf_text(const std::string& value) {
   return raw(std::uint64_t{value.size()}) + value;
 }
-std::string start(std::uint64_t tensors, std::uint64_t keys, std::uint32_t version = 3) {
+std::string gguf_start(std::uint64_t tensors, std::uint64_t keys, std::uint32_t version = 3) {
   return "GGUF" + raw(version) + raw(tensors) + raw(keys);
 }
-std::string key(const std::string& name, GgufValueType type, const std::string& value) {
-  return text(name) + raw(static_cast<std::uint32_t>(type)) + value;
+std::string gguf_key(const std::string& name, GgufValueType type, const std::string& value) {
+  return gguf_text(name) + raw(static_cast<std::uint32_t>(type)) + value;
 }
 std::string array_of(std::uint32_t type, std::uint64_t count, const std::string& values) {
   return raw(type) + raw(count) + values;
@@ -48,21 +48,21 @@ struct Described {
   std::uint64_t offset = 0;
 };
 std::string described(const Described& tensor) {
-  std::string bytes = text(tensor.name) + raw(static_cast<std::uint32_t>(tensor.sizes.size()));
+  std::string bytes = gguf_text(tensor.name) + raw(static_cast<std::uint32_t>(tensor.sizes.size()));
   for (const std::uint64_t size : tensor.sizes) bytes += raw(size);
   return bytes + raw(tensor.type) + raw(tensor.offset);
 }
 
 /// A file of these tensors and this data, without metadata.
-std::string file_of(const std::vector<Described>& tensors, const std::string& data) {
-  std::string bytes = start(tensors.size(), 0);
+std::string gguf_bytes(const std::vector<Described>& tensors, const std::string& data) {
+  std::string bytes = gguf_start(tensors.size(), 0);
   for (const Described& tensor : tensors) bytes += described(tensor);
   bytes.resize((bytes.size() + 31) / 32 * 32);
   return bytes + data;
 }
 
 /// Reads everything that there is, in every way that is offered.
-void read_all(const std::filesystem::path& path) {
+void read_whole_gguf(const std::filesystem::path& path) {
   const GgufFile file = GgufFile::open(path);
   for (const auto& [name, value] : file.metadata()) {
     const bool has_form = value.integer() || value.number() || value.boolean() || value.text();
@@ -81,12 +81,12 @@ void read_all(const std::filesystem::path& path) {
   }
 }
 
-std::string id_of(const std::string& bytes) {
+std::string gguf_error(const std::string& bytes) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "model.gguf";
   write_bytes(path, bytes);
-  succeeds_or_names(path, [&] { read_all(path); });
-  return error_id([&] { read_all(path); });
+  succeeds_or_names(path, [&] { read_whole_gguf(path); });
+  return error_id([&] { read_whole_gguf(path); });
 }
 
 GgufType type_named(const std::string& name) {
@@ -105,14 +105,16 @@ GgufFile opened(const TemporaryFolder& folder, const std::string& bytes) {
 }  // namespace
 
 TEST_CASE("every type dequantises bit for bit as the Python package does") {
-  for (const auto& [name, expected] : recorded_gguf()["types"].items()) {
+  for (const auto& item : recorded_gguf()["types"].items()) {
+    const std::string& name = item.key();
+    const auto& expected = item.value();
     CAPTURE(name);
     const GgufType type = type_named(name);
     const std::string bytes = from_hex(expected["bytes"]);
     const std::size_t count = bytes.size() / block_bytes(type) * block_elements(type);
     const TemporaryFolder folder;
     const GgufFile file = opened(
-        folder, file_of({{.sizes = {count}, .type = static_cast<std::uint32_t>(type)}}, bytes));
+        folder, gguf_bytes({{.sizes = {count}, .type = static_cast<std::uint32_t>(type)}}, bytes));
     const std::vector<float> values = file.read<float>("a");
     for (std::size_t i = 0; i < 4; ++i) CHECK(values.at(i) == expected["first"][i].get<float>());
     CHECK(crc32(std::as_bytes(std::span(values))) == expected["crc32"].get<std::uint32_t>());
@@ -130,7 +132,7 @@ TEST_CASE("blocks begin at any address, and beyond one piece") {
     for (std::size_t i = 0; i < 32; ++i) bytes += static_cast<char>((i + b) % 127);
   }
   const TemporaryFolder folder;
-  const GgufFile file = opened(folder, file_of({{.sizes = {32, blocks}, .type = 8}}, bytes));
+  const GgufFile file = opened(folder, gguf_bytes({{.sizes = {32, blocks}, .type = 8}}, bytes));
   CHECK(file.info("a").shape == Shape{static_cast<Index>(blocks), 32});
   const std::vector<float> values = file.read<float>("a");
   REQUIRE(values.size() == 32 * blocks);
@@ -209,16 +211,16 @@ TEST_CASE("what is written as Q8_0 reads back within half a step") {
 TEST_CASE("version 2 has the same layout") {
   std::string bytes = from_hex(recorded_gguf()["file"]);
   bytes[4] = 2;
-  CHECK(id_of(bytes).empty());
+  CHECK(gguf_error(bytes).empty());
 }
 
 TEST_CASE("files that are no GGUF, or another kind of it") {
-  CHECK(id_of("GGU") == "gguf/magic");
-  CHECK(id_of("GGML" + std::string(100, '\0')) == "gguf/magic");
-  CHECK(id_of(start(0, 0)).empty());
-  CHECK(id_of(start(0, 0, 1)) == "gguf/version");
-  CHECK(id_of(start(0, 0, 4)) == "gguf/version");
-  CHECK(id_of(start(0, 0, 0x03000000u)) == "gguf/version");
+  CHECK(gguf_error("GGU") == "gguf/magic");
+  CHECK(gguf_error("GGML" + std::string(100, '\0')) == "gguf/magic");
+  CHECK(gguf_error(gguf_start(0, 0)).empty());
+  CHECK(gguf_error(gguf_start(0, 0, 1)) == "gguf/version");
+  CHECK(gguf_error(gguf_start(0, 0, 4)) == "gguf/version");
+  CHECK(gguf_error(gguf_start(0, 0, 0x03000000u)) == "gguf/version");
 }
 
 TEST_CASE("every prefix of a file is refused") {
@@ -227,34 +229,39 @@ TEST_CASE("every prefix of a file is refused") {
   const std::size_t padding = 20;
   for (std::size_t size = 1; size < bytes.size() - padding; ++size) {
     CAPTURE(size);
-    const std::string id = id_of(bytes.substr(0, size));
+    const std::string id = gguf_error(bytes.substr(0, size));
     CHECK((id == "gguf/truncated" || id == "gguf/magic" || id == "gguf/out-of-range"));
   }
-  CHECK(id_of(bytes.substr(0, bytes.size() - padding)).empty());
+  CHECK(gguf_error(bytes.substr(0, bytes.size() - padding)).empty());
 }
 
 TEST_CASE("counts and lengths that lie") {
   const std::uint64_t huge = ~std::uint64_t{0};
-  CHECK(id_of(start(huge, 0)) == "gguf/limit");
-  CHECK(id_of(start(0, huge)) == "gguf/limit");
-  CHECK(id_of(start(65536, 0)) == "gguf/truncated");
-  CHECK(id_of(start(0, 1) + raw(huge)) == "gguf/name");
-  CHECK(id_of(start(0, 1) + key("k", GgufValueType::text, raw(huge) + "abc")) == "gguf/truncated");
+  CHECK(gguf_error(gguf_start(huge, 0)) == "gguf/limit");
+  CHECK(gguf_error(gguf_start(0, huge)) == "gguf/limit");
+  CHECK(gguf_error(gguf_start(65536, 0)) == "gguf/truncated");
+  CHECK(gguf_error(gguf_start(0, 1) + raw(huge)) == "gguf/name");
+  CHECK(gguf_error(gguf_start(0, 1) + gguf_key("k", GgufValueType::text, raw(huge) + "abc")) ==
+        "gguf/truncated");
   for (const std::uint32_t type : {0u, 5u, 8u, 12u}) {
     for (const std::uint64_t count : {huge, huge / 8 + 1, huge / 2, std::uint64_t{1} << 40}) {
-      CHECK(id_of(start(0, 1) + key("k", GgufValueType::array, array_of(type, count, "abcd"))) ==
+      CHECK(gguf_error(gguf_start(0, 1) +
+                       gguf_key("k", GgufValueType::array, array_of(type, count, "abcd"))) ==
             "gguf/truncated");
     }
   }
-  CHECK(id_of(start(0, 1) + key("k", GgufValueType::array, array_of(0, 4, "abcd"))).empty());
-  CHECK(id_of(start(0, 1) + key("k", GgufValueType::array, array_of(9, 1, "abcd"))) ==
+  CHECK(gguf_error(gguf_start(0, 1) + gguf_key("k", GgufValueType::array, array_of(0, 4, "abcd")))
+            .empty());
+  CHECK(gguf_error(gguf_start(0, 1) +
+                   gguf_key("k", GgufValueType::array, array_of(9, 1, "abcd"))) == "gguf/value");
+  CHECK(gguf_error(gguf_start(0, 1) + gguf_key("k", static_cast<GgufValueType>(13), "a")) ==
         "gguf/value");
-  CHECK(id_of(start(0, 1) + key("k", static_cast<GgufValueType>(13), "a")) == "gguf/value");
-  CHECK(id_of(start(0, 1) + key("k", GgufValueType::boolean, "\2")) == "gguf/value");
-  CHECK(id_of(start(0, 1) + key("", GgufValueType::boolean, "\1")) == "gguf/name");
-  CHECK(id_of(start(0, 1) + key("\xff", GgufValueType::boolean, "\1")) == "gguf/name");
-  const std::string flag = key("k", GgufValueType::boolean, "\1");
-  CHECK(id_of(start(0, 2) + flag + flag) == "gguf/duplicate");
+  CHECK(gguf_error(gguf_start(0, 1) + gguf_key("k", GgufValueType::boolean, "\2")) == "gguf/value");
+  CHECK(gguf_error(gguf_start(0, 1) + gguf_key("", GgufValueType::boolean, "\1")) == "gguf/name");
+  CHECK(gguf_error(gguf_start(0, 1) + gguf_key("\xff", GgufValueType::boolean, "\1")) ==
+        "gguf/name");
+  const std::string flag = gguf_key("k", GgufValueType::boolean, "\1");
+  CHECK(gguf_error(gguf_start(0, 2) + flag + flag) == "gguf/duplicate");
 }
 
 TEST_CASE("tensors that lie") {
@@ -292,43 +299,43 @@ TEST_CASE("tensors that lie") {
     CAPTURE(lie.tensor.name);
     CAPTURE(lie.tensor.offset);
     CAPTURE(lie.tensor.type);
-    CHECK(id_of(file_of({lie.tensor}, data)) == lie.id);
+    CHECK(gguf_error(gguf_bytes({lie.tensor}, data)) == lie.id);
   }
   const Described at_0{.name = "a", .sizes = {9}}, at_32{.name = "b", .offset = 32};
   const Described at_64{.name = "b", .sizes = {0}, .offset = 64};
-  CHECK(id_of(file_of({at_0, at_32}, data)) == "gguf/overlap");
-  CHECK(id_of(file_of({at_32, at_0}, data)) == "gguf/overlap");
-  CHECK(id_of(file_of({at_64, at_0}, data)).empty());
-  CHECK(id_of(file_of({at_0, at_0}, data)) == "gguf/duplicate");
+  CHECK(gguf_error(gguf_bytes({at_0, at_32}, data)) == "gguf/overlap");
+  CHECK(gguf_error(gguf_bytes({at_32, at_0}, data)) == "gguf/overlap");
+  CHECK(gguf_error(gguf_bytes({at_64, at_0}, data)).empty());
+  CHECK(gguf_error(gguf_bytes({at_0, at_0}, data)) == "gguf/duplicate");
 }
 
 TEST_CASE("alignment is what the file says") {
   const auto aligned_to = [](std::uint32_t alignment, std::size_t data_begin) {
-    std::string bytes = start(1, 1) +
-                        key("general.alignment", GgufValueType::uint32, raw(alignment)) +
+    std::string bytes = gguf_start(1, 1) +
+                        gguf_key("general.alignment", GgufValueType::uint32, raw(alignment)) +
                         described({.sizes = {1}});
     bytes.resize(std::max(bytes.size(), data_begin));
     return bytes + raw(1.5f);
   };
   const std::size_t end = aligned_to(1, 0).size() - 4;
-  CHECK(id_of(aligned_to(1, end)).empty());
-  CHECK(id_of(aligned_to(128, 128)).empty());
-  CHECK(id_of(aligned_to(128, 96)) == "gguf/out-of-range");
-  CHECK(id_of(aligned_to(0, 128)) == "gguf/alignment");
-  CHECK(id_of(aligned_to(48, 128)) == "gguf/alignment");
-  CHECK(id_of(aligned_to(1u << 31, 128)) == "gguf/alignment");
-  CHECK(id_of(start(0, 1) + key("general.alignment", GgufValueType::boolean, "\1")) ==
-        "gguf/alignment");
+  CHECK(gguf_error(aligned_to(1, end)).empty());
+  CHECK(gguf_error(aligned_to(128, 128)).empty());
+  CHECK(gguf_error(aligned_to(128, 96)) == "gguf/out-of-range");
+  CHECK(gguf_error(aligned_to(0, 128)) == "gguf/alignment");
+  CHECK(gguf_error(aligned_to(48, 128)) == "gguf/alignment");
+  CHECK(gguf_error(aligned_to(1u << 31, 128)) == "gguf/alignment");
+  CHECK(gguf_error(gguf_start(0, 1) + gguf_key("general.alignment", GgufValueType::boolean,
+                                               "\1")) == "gguf/alignment");
 }
 
 TEST_CASE("values that are not finite are refused unless allowed") {
   const TemporaryFolder folder;
   // Q8_0 with an infinite scale: 0 · ∞ is NaN, 1 · ∞ an infinity.
   const std::string block = raw(std::uint16_t{0x7c00}) + std::string(32, '\1');
-  const GgufFile file = opened(folder, file_of({{.sizes = {32}, .type = 8}}, block));
+  const GgufFile file = opened(folder, gguf_bytes({{.sizes = {32}, .type = 8}}, block));
   CHECK(error_id([&] { file.read<float>("a"); }) == "tensor/value");
   CHECK(std::isinf(file.read<float>("a", NonFinite::allow)[31]));
-  const GgufFile plain = opened(folder, file_of({{}}, raw(1.0f) + raw(std::nanf(""))));
+  const GgufFile plain = opened(folder, gguf_bytes({{}}, raw(1.0f) + raw(std::nanf(""))));
   CHECK(error_id([&] { plain.read<double>("a"); }) == "tensor/value");
 }
 
@@ -342,7 +349,7 @@ TEST_CASE("damaged files are read or refused, never worse") {
     const std::string bad = damaged(bytes, random);
     if (bad.empty()) continue;
     write_bytes(path, bad);
-    if (!succeeds_or_names(path, [&] { read_all(path); })) ++refused;
+    if (!succeeds_or_names(path, [&] { read_whole_gguf(path); })) ++refused;
   }
   CHECK(refused > 1000);
 }

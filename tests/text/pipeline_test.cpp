@@ -152,10 +152,10 @@ TEST_CASE("GGUF's names of pre-tokenisers stand for the models' own pipelines") 
       {"gpt-2", "gpt2"},  {"olmo", "neox"},     {"llama-bpe", "llama3"},
       {"qwen2", "qwen2"}, {"smollm", "smollm"}, {"starcoder", "smollm"}};
   const TemporaryFolder folder;
-  for (const auto& [name, variant] : names) {
+  for (const auto& item : names) {
+    const std::string name = item.first, variant = item.second;
     CAPTURE(name);
-    write_gguf_tokenizer(folder / "m.gguf", byte_level_metadata(variant),
-                         {{pre_key, std::string(name)}});
+    write_gguf_tokenizer(folder / "m.gguf", byte_level_metadata(variant), {{pre_key, name}});
     const Tokenizer tokenizer = Tokenizer::from_gguf(folder / "m.gguf");
     const Json& expected = recorded().at("ids").at(variant);
     for (std::size_t i = 0; i < expected.size(); ++i) {

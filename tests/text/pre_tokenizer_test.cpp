@@ -166,7 +166,7 @@ TEST_CASE("steps") {
 
 TEST_CASE("what becomes of matches: by hand") {
   const auto digits = [](SplitBehavior behavior, bool invert = false) {
-    return split({PatternSplit{pattern(R"(\p{N})"), behavior, invert}}, "a12b3");
+    return words_of({PatternSplit{pattern(R"(\p{N})"), behavior, invert}}, "a12b3");
   };
   CHECK(digits(SplitBehavior::isolated) == Words{"a", "1", "2", "b", "3"});
   CHECK(digits(SplitBehavior::removed) == Words{"a", "b"});
@@ -178,10 +178,10 @@ TEST_CASE("what becomes of matches: by hand") {
 
 TEST_CASE("marks in place of spaces: by hand") {
   using Prepend = MetaspaceSplit::Prepend;
-  CHECK(split({MetaspaceSplit{"_", Prepend::always, true}}, "a b  c") ==
+  CHECK(words_of({MetaspaceSplit{"_", Prepend::always, true}}, "a b  c") ==
         Words{"_a", "_b", "_", "_c"});
-  CHECK(split({MetaspaceSplit{"_", Prepend::never, true}}, "a b") == Words{"a", "_b"});
-  CHECK(split({MetaspaceSplit{"_", Prepend::always, false}}, " a b") == Words{"_a_b"});
+  CHECK(words_of({MetaspaceSplit{"_", Prepend::never, true}}, "a b") == Words{"a", "_b"});
+  CHECK(words_of({MetaspaceSplit{"_", Prepend::always, false}}, " a b") == Words{"_a_b"});
   Words words;
   const PreTokenizer first({MetaspaceSplit{"_", Prepend::first, false}});
   for (const bool at_start : {true, false}) {
