@@ -8,6 +8,7 @@
 #include "mixed_rows.hpp"
 #include "wanamaker/backend/eigen.hpp"
 #include "wanamaker/core/executor.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/gate/bottleneck_training.hpp"
 #include "wanamaker/gate/delta_regression.hpp"
 #include "wanamaker/gate/gated_mlp.hpp"

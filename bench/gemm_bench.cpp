@@ -6,6 +6,7 @@
 
 #include "wanamaker/backend/blas.hpp"
 #include "wanamaker/core/random.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 
 namespace {
 

@@ -10,6 +10,7 @@
 
 #include "random_weights.hpp"
 #include "wanamaker/backend/blas.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/nn/any_transformer.hpp"
 #include "wanamaker/study/sweep.hpp"
 

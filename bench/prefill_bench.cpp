@@ -8,6 +8,7 @@
 
 #include "random_weights.hpp"
 #include "wanamaker/backend/blas.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/gate/cost_model.hpp"
 #include "wanamaker/nn/families.hpp"
 

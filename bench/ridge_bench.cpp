@@ -10,6 +10,7 @@
 #include "mixed_rows.hpp"
 #include "wanamaker/backend/eigen.hpp"
 #include "wanamaker/core/executor.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/surrogate/lambda_selection.hpp"
 #include "wanamaker/surrogate/low_rank.hpp"
 #include "wanamaker/surrogate/ridge.hpp"

@@ -13,6 +13,7 @@
 #include "console.hpp"
 #include "engine.hpp"
 #include "inputs.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/io/atomic_file.hpp"
 #include "wanamaker/io/json.hpp"
 #include "wanamaker/report/result_json.hpp"

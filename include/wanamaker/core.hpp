@@ -1,4 +1,4 @@
-// Everything of the core layer.
+// The core layer, but for the pool of threads (core/thread_pool.hpp).
 #pragma once
 
 #include "wanamaker/core/error.hpp"

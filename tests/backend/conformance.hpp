@@ -13,6 +13,7 @@
 #include "backend/conformance_products.hpp"
 #include "backend/conformance_rows.hpp"
 #include "wanamaker/core/executor.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 
 namespace wanamaker_test::conformance {
 

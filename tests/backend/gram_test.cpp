@@ -7,6 +7,7 @@
 
 #include "testing.hpp"
 #include "wanamaker/core/random.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 
 using namespace wanamaker;
 

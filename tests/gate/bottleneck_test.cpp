@@ -5,6 +5,7 @@
 
 #include "gate/gate_testing.hpp"
 #include "wanamaker/backend/eigen.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/gate/bottleneck_training.hpp"
 #include "wanamaker/stats/auc.hpp"
 

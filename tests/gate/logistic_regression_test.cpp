@@ -8,6 +8,7 @@
 
 #include "gate/gate_testing.hpp"
 #include "wanamaker/backend/eigen.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 
 using namespace wanamaker;
 using namespace wanamaker_test;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gate/gate_testing.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/gate/any_gate.hpp"
 #include "wanamaker/gate/gated_mlp.hpp"
 #include "wanamaker/gate/hybrid_mlp.hpp"

@@ -8,6 +8,7 @@
 #include "stats/reference_values.hpp"
 #include "testing.hpp"
 #include "wanamaker/core/random.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/stats/calibration.hpp"
 
 using namespace wanamaker;

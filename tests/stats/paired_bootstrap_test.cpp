@@ -10,6 +10,7 @@
 #include "stats/reference_values.hpp"
 #include "stats/simulated_documents.hpp"
 #include "testing.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 
 using namespace wanamaker;
 using namespace wanamaker_test;

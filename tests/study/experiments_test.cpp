@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planted_model.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/report/result_json.hpp"
 #include "wanamaker/report/result_reading.hpp"
 #include "wanamaker/study/compound.hpp"

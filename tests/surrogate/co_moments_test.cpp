@@ -3,6 +3,7 @@
 #include "wanamaker/surrogate/co_moments.hpp"
 
 #include "surrogate_data.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 
 using namespace wanamaker;
 using namespace wanamaker_test;

@@ -1,5 +1,6 @@
 // Collecting all layers in one pass: the same bits for any batches and threads.
 #include "surrogate_data.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/nn/observer.hpp"
 #include "wanamaker/surrogate/co_moment_collector.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "reference_values.hpp"
 #include "wanamaker/core/half.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/surrogate/mean.hpp"
 
 using namespace wanamaker;

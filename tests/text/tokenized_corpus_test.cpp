@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "text_testing.hpp"
+#include "wanamaker/core/thread_pool.hpp"
 
 using namespace wanamaker;
 using namespace wanamaker_test;
