@@ -35,8 +35,8 @@ Index parse_layer(const std::string& text, const std::string& whole) {
 void add_input_options(CLI::App& command, Options& o) {
   command
       .add_option("--model", o.model,
-                  "folder of a Hugging Face model, or 'default': the two small models that "
-                  "come with the program")
+                  "folder of a Hugging Face model, a .gguf file, or 'default': the two small "
+                  "models that come with the program")
       ->capture_default_str();
   command.add_option("--text", o.texts,
                      "text files: plain, wikitext, JSON lines with 'text' or 'ids', .npy or .bin "

@@ -403,13 +403,14 @@ AnyTransformer<B> load_family(B& backend, const TensorArchive& archive,
 /// FileError, FormatError, and DataError for weights that are not finite.
 template <Backend B>
 AnyTransformer<B> load_model(B& backend, const std::filesystem::path& path) {
-  const TensorArchive archive = TensorArchive::open(path);
   if (is_gguf_path(path)) {
     const GgufFile file = GgufFile::open(path);
-    return detail::load_family(backend, archive, gguf_conventions(gguf_architecture(file)),
-                               gguf_model_config(file));
+    const ModelConfig config = gguf_model_config(file);
+    return detail::load_family(backend, TensorArchive::open(path),
+                               gguf_conventions(gguf_architecture(file)), config);
   }
   const ModelConfig config = read_model_config(path);
+  const TensorArchive archive = TensorArchive::open(path);
   return detail::load_family(backend, archive, folder_conventions(config.family, archive.names()),
                              config);
 }
