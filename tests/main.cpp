@@ -4,4 +4,6 @@
 
 // A refused allocation is a null pointer under the address sanitizer too, as without it.
 extern "C" const char* __asan_default_options();
-extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" const char* __asan_default_options() {
+  return "allocator_may_return_null=1";
+}
