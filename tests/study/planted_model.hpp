@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "testing.hpp"
+#include "wanamaker/backend/blas.hpp"  // before names of ours hide its own
 #include "wanamaker/backend/eigen.hpp"
 #include "wanamaker/nn/any_transformer.hpp"
 #include "wanamaker/study/splits.hpp"
