@@ -74,6 +74,14 @@ TEST_CASE("budgets are met within a document, and shared where the text is short
   CHECK(std::abs(4 * fit - 3 * (fit + report)) < 8 * longest);
 }
 
+TEST_CASE("a report that one long document would serve gets a second") {
+  const std::vector<SplitCandidate> documents = some_documents(7, 3);
+  // Budgets far below a document's length: each is served by its first.
+  const Splits splits = make_splits(documents, {.fit = 2, .gate = 2, .select = 2, .report = 2}, 0);
+  CHECK(splits.report.documents.size() == 2);
+  CHECK(splits.fit.documents.size() == 1);
+}
+
 TEST_CASE("copies of a text never stand on both sides") {
   std::vector<SplitCandidate> documents = some_documents(30, 8);
   const std::vector<SplitCandidate> copies = documents;

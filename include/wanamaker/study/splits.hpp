@@ -103,6 +103,22 @@ inline int neediest(const std::array<double, 5>& budgets, const std::array<doubl
   return chosen;
 }
 
+/// Documents that a purpose needs at least: two for the report (the last), else one; none where no
+/// tokens are wanted.
+inline std::size_t least_documents(std::size_t purpose, Index wanted) {
+  if (wanted == 0) return 0;
+  return purpose == 4 ? 2 : 1;
+}
+
+/// A purpose whose budget is served, but by too few documents; -1 where there is none.
+inline int shortest_of_documents(const std::array<Index, 5>& wanted,
+                                 const std::array<std::vector<Index>, 5>& dealt) {
+  for (std::size_t p = 0; p < wanted.size(); ++p) {
+    if (dealt[p].size() < least_documents(p, wanted[p])) return static_cast<int>(p);
+  }
+  return -1;
+}
+
 [[noreturn]] inline void throw_too_few(std::size_t needed, std::size_t found) {
   throw ProtocolError({.id = "protocol/too-few-documents",
                        .where = "make_splits",
@@ -147,14 +163,16 @@ inline Splits make_splits(std::span<const SplitCandidate> documents, const Split
     previous = &d.content_hash;
     if (copy || d.tokens < 2) continue;
     ++distinct;
-    const int p = detail::neediest(budget, given);
+    int p = detail::neediest(budget, given);
+    if (p < 0) p = detail::shortest_of_documents(wanted, dealt);
     if (p < 0) break;
     dealt[static_cast<std::size_t>(p)].push_back(number);
     given[static_cast<std::size_t>(p)] += static_cast<double>(d.tokens);
   }
   for (std::size_t p = 0; p < wanted.size(); ++p) {
-    const std::size_t least = wanted[p] == 0 ? 0 : (p == 4 ? 2 : 1);
-    if (dealt[p].size() < least) detail::throw_too_few(purposes, distinct);
+    if (dealt[p].size() < detail::least_documents(p, wanted[p])) {
+      detail::throw_too_few(purposes, distinct);
+    }
     std::sort(dealt[p].begin(), dealt[p].end());
   }
   return Splits::checked({{dealt[0]}, {dealt[1]}, {dealt[2]}, {dealt[3]}, {dealt[4]}});
