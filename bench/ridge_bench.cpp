@@ -13,6 +13,7 @@
 #include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/surrogate/lambda_selection.hpp"
 #include "wanamaker/surrogate/low_rank.hpp"
+#include "wanamaker/surrogate/prediction_distance.hpp"
 #include "wanamaker/surrogate/ridge.hpp"
 
 namespace {
@@ -50,21 +51,6 @@ CoMoments collect(B& backend, GramPrecision precision) {
   Workspace<B> workspace(backend);
   moments.add<B>(backend, data().inputs.view(), data().outputs(), workspace);
   return moments;
-}
-
-/// √(Σ‖ŷ − ŷ'‖²/Σ‖y − mean‖²) on the rows that the co-moments are of.
-double prediction_distance(const AffineMap& a, const AffineMap& b, const CoMoments& moments) {
-  AffineMap difference = a;
-  for (std::size_t i = 0; i < a.weight.size(); ++i) difference.weight[i] -= b.weight[i];
-  for (std::size_t j = 0; j < a.bias.size(); ++j) difference.bias[j] -= b.bias[j];
-  CoMomentState state = moments.state();
-  std::fill(state.mean_y.begin(), state.mean_y.end(), 0.0);
-  std::fill(state.xy.begin(), state.xy.end(), 0.0);
-  double total = 0;
-  for (double& yy : state.yy) total += std::exchange(yy, 0.0);
-  double sum = 0;
-  for (const double r : explained(difference, CoMoments(state)).residual) sum += r;
-  return std::sqrt(sum / total);
 }
 
 /// Co-moments and fit; `shift` is how far predictions lie from those of exact products.

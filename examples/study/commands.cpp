@@ -240,13 +240,24 @@ LayerTask layer_task(const Run& run) {
           sweep_options(run.options), run.progress.callback()};
 }
 
-// run_with(state), whose parts are kept in OUT/COMMAND.state.json until it is done.
+fs::path state_file(const fs::path& out, const std::string& command) {
+  return out / (command + ".state.json");
+}
+
+void remove_states(const fs::path& out) {
+  std::error_code ignored;
+  for (const char* command : {"sweep", "gate-curve", "compound"}) {
+    fs::remove(state_file(out, command), ignored);
+  }
+}
+
+// run_with(state), whose parts are kept in OUT/COMMAND.state.json until it is done; `all` keeps
+// them until everything is, so that it takes up what was finished before an interruption.
 template <class RunWith>
 auto resumable(const Run& run, const std::string& command, RunWith&& run_with) {
-  RunState state(run.out / (command + ".state.json"), settings_hash(run, command),
-                 run.options.resume);
+  RunState state(state_file(run.out, command), settings_hash(run, command), run.options.resume);
   auto result = run_with(state);
-  state.finish();
+  if (run.options.command != "all") state.finish();
   return result;
 }
 
@@ -347,16 +358,19 @@ void run_compound(const Options& options) {
 
 void run_all(const Options& options) {
   std::vector<wanamaker::PerplexityResult> perplexities;
+  std::vector<fs::path> outs;
   const bool is_rigorous = options.protocol == "rigorous";
   for_each_model(options, [&](Run& run) {
     const wanamaker::ReportSplit report =
         is_rigorous ? splits_of(run).report : measured_documents(run);
     perplexities.push_back(perplexity_of_run(run, report));
+    outs.push_back(run.out);
     const wanamaker::SweepResult sweep = sweep_of_run(run);
     if (!is_rigorous) return print_sweep(sweep);
     const wanamaker::GateCurveResult curves = gate_curve_of_run(run);
     std::cout << "\n" << wanamaker::summary_text(sweep, curves, compound_of_run(run));
   });
+  for (const fs::path& out : outs) remove_states(out);
   std::cout << "\n" << wanamaker::perplexity_table(perplexities).aligned();
   if (!is_rigorous) std::cout << "gate-curve and compound have no published procedure.\n";
   std::cout << "Everything measured is in " << options.out.string() << "/.\n";

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "counting_backend.hpp"
 #include "testing.hpp"
 #include "wanamaker/backend/generic.hpp"
 #include "wanamaker/backend/reference.hpp"
@@ -13,25 +14,7 @@
 namespace {
 
 using namespace wanamaker;
-
-/// Counts what is allocated.
-struct CountingBackend : ReferenceBackend<double> {
-  int* allocations;
-  explicit CountingBackend(int& count) : allocations(&count) {}
-  template <class T>
-  HostBuffer<T> allocate(Index n) const {
-    ++*allocations;
-    return HostBuffer<T>(n);
-  }
-};
-
-}  // namespace
-
-template <>
-struct wanamaker::backend_traits<CountingBackend> : wanamaker::HostBackendTraits<double> {};
-
-namespace {
-
+using wanamaker_test::CountingBackend;
 using Frame = Workspace<CountingBackend>::Frame;
 constexpr Index megabyte = Index{1} << 20;
 

@@ -1,6 +1,7 @@
 // Every family against its formulas, and what must hold of any forward pass.
 #include <algorithm>
 
+#include "counting_backend.hpp"
 #include "nn/tiny_models.hpp"
 #include "testing.hpp"
 #include "wanamaker/backend/eigen.hpp"
@@ -355,24 +356,6 @@ TEST_CASE("parameters are counted once where the head is tied") {
 }
 
 // ---------------------------------------------------------------- memory
-
-namespace {
-
-/// Counts what is allocated.
-struct CountingBackend : ReferenceBackend<double> {
-  int* allocations;
-  explicit CountingBackend(int& count) : allocations(&count) {}
-  template <class T>
-  HostBuffer<T> allocate(Index n) const {
-    ++*allocations;
-    return HostBuffer<T>(n);
-  }
-};
-
-}  // namespace
-
-template <>
-struct wanamaker::backend_traits<CountingBackend> : wanamaker::HostBackendTraits<double> {};
 
 TEST_CASE("a second pass allocates nothing, nor does a pass of a shorter batch") {
   int allocations = 0;

@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 struct Command {
   std::string name;
   std::vector<std::string> options;
+  std::string state = name;  // whose state file is waited for
 
   // The program's arguments for results in `out`.
   std::vector<std::string> arguments(const fs::path& out, bool resume) const {
@@ -78,7 +79,7 @@ bool has_ended(pid_t child) {
 
 // Sends the signal once the state file has been written `writes` times. Returns the exit code.
 int interrupt_after(const Command& command, const fs::path& out, int writes, int signal) {
-  const fs::path state = out / (command.name + ".state.json");
+  const fs::path state = out / (command.state + ".state.json");
   const pid_t child = start(command, out, false);
   std::uintmax_t last = 0;
   for (int seen = 0; seen < writes && !has_ended(child); std::this_thread::sleep_for(2ms)) {
@@ -137,6 +138,26 @@ TEST_CASE("killed at any moment and resumed, a command writes the same file") {
     interrupt_at(command, out, delay, SIGKILL);
     CHECK(run(command, out, true) == 0);
     CHECK(read_bytes(out / "sweep.json") == whole);
+  }
+}
+
+TEST_CASE("all takes up what it had finished before an interruption") {
+  const Command all{"all",
+                    {"--layers", "4,5", "--fractions", "0.5", "--gates", "random,gate-logistic",
+                     "--greedy", "none"},
+                    "compound"};
+  const TemporaryFolder folder;
+  REQUIRE(run(all, folder / "whole", false) == 0);
+  const fs::path out = folder / "interrupted";
+  CHECK(interrupt_after(all, out, 1, SIGINT) == 130);
+  CHECK(fs::exists(out / "sweep.state.json"));
+  CHECK(fs::exists(out / "gate-curve.state.json"));
+  CHECK(run(all, out, true) == 0);
+  for (const char* command : {"perplexity", "sweep", "gate-curve", "compound"}) {
+    CAPTURE(command);
+    const std::string result = std::string(command) + ".json";
+    CHECK(read_bytes(out / result) == read_bytes(folder / "whole" / result));
+    CHECK_FALSE(fs::exists(out / (std::string(command) + ".state.json")));
   }
 }
 

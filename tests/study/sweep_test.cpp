@@ -182,9 +182,7 @@ TEST_CASE("a planted heavy tail is found by the distribution of δ") {
     return 0.0;
   };
   CHECK(value(delta.top_share, 0.05) > 0.5);
-  CHECK(value(delta.top_share, 0.05) > 10 * 0.05);
   CHECK(value(delta.share_below, 0.05) > 0.5);
-  MESSAGE(value(delta.top_share, 0.05), " ", value(delta.share_below, 0.05));
 }
 
 TEST_CASE("variants run only what follows their layer, and share one prefix") {

@@ -10,6 +10,7 @@
 #include "wanamaker/io/model_loader.hpp"
 #include "wanamaker/io/third_party/json.hpp"
 #include "wanamaker/surrogate/co_moment_collector.hpp"
+#include "wanamaker/surrogate/prediction_distance.hpp"
 #include "wanamaker/surrogate/ridge.hpp"
 #include "wanamaker/text/tokenizer.hpp"
 
@@ -105,22 +106,6 @@ CoMoments collect_layer(Blas& backend, const AnyTransformer<Blas>& model, const 
   run_rows(backend, model, rows, collector);
   collector.finish();
   return collector.moments(layer);
-}
-
-/// √(Σ‖ŷ − ŷ'‖²/Σ‖y − mean‖²) over the data of the co-moments.
-double prediction_distance(const AffineMap& a, const AffineMap& b, const CoMoments& moments) {
-  AffineMap difference = a;
-  for (std::size_t i = 0; i < a.weight.size(); ++i) difference.weight[i] -= b.weight[i];
-  for (std::size_t j = 0; j < a.bias.size(); ++j) difference.bias[j] -= b.bias[j];
-  // Outputs of zero turn the residual into the size of the difference's predictions.
-  CoMomentState state = moments.state();
-  std::fill(state.mean_y.begin(), state.mean_y.end(), 0.0);
-  std::fill(state.xy.begin(), state.xy.end(), 0.0);
-  double total = 0;
-  for (double& yy : state.yy) total += std::exchange(yy, 0.0);
-  double sum = 0;
-  for (const double r : explained(difference, CoMoments(state)).residual) sum += r;
-  return std::sqrt(sum / total);
 }
 
 }  // namespace

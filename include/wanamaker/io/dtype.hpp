@@ -168,4 +168,18 @@ inline std::string shape_text(const Shape& shape) {
   return text + "]";
 }
 
+namespace detail {
+
+[[noreturn]] inline void throw_wrong_count(const std::string& where, std::size_t expected,
+                                           const Shape& found) {
+  throw FormatError({.id = "tensor/shape",
+                     .where = where,
+                     .what = "wrong number of elements",
+                     .expected = std::to_string(expected),
+                     .found = shape_text(found),
+                     .mend = "check that the file belongs to this model"});
+}
+
+}  // namespace detail
+
 }  // namespace wanamaker::inline WANAMAKER_ABI

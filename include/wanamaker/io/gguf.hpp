@@ -77,7 +77,7 @@ class GgufFile {
   void read_into(std::string_view name, T* out, std::size_t count,
                  NonFinite non_finite = NonFinite::refuse) const {
     const GgufTensorInfo& tensor = info(name);
-    if (tensor.elements() != count) fail_count(name, count);
+    if (tensor.elements() != count) detail::throw_wrong_count(place(name), count, info(name).shape);
     if (const auto dtype = dtype_of_gguf(tensor.type)) {
       MappedValues(file_, place(name), *dtype, tensor.begin, count).read_into(out, non_finite);
     } else if constexpr (std::floating_point<T>) {
@@ -139,14 +139,6 @@ class GgufFile {
                        .expected = "a 16-bit type",
                        .found = std::string(gguf_type_name(type)),
                        .mend = "read it as float or double"});
-  }
-  [[noreturn]] void fail_count(std::string_view name, std::size_t count) const {
-    throw FormatError({.id = "tensor/shape",
-                       .where = place(name),
-                       .what = "wrong number of elements",
-                       .expected = std::to_string(count),
-                       .found = shape_text(info(name).shape),
-                       .mend = "check that the file belongs to this model"});
   }
 
   MappedFile file_;

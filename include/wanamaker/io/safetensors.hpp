@@ -66,7 +66,7 @@ class SafetensorsFile {
   void read_into(std::string_view name, T* out, std::size_t count,
                  NonFinite non_finite = NonFinite::refuse) const {
     const MappedValues from = values(name);
-    if (from.count() != count) fail_count(name, count);
+    if (from.count() != count) detail::throw_wrong_count(place(name), count, info(name).shape);
     from.read_into(out, non_finite);
   }
 
@@ -92,14 +92,6 @@ class SafetensorsFile {
   MappedValues values(std::string_view name) const {
     const TensorInfo& tensor = info(name);
     return {file_, place(name), tensor.dtype, tensor.begin, tensor.elements()};
-  }
-  [[noreturn]] void fail_count(std::string_view name, std::size_t count) const {
-    throw FormatError({.id = "tensor/shape",
-                       .where = place(name),
-                       .what = "wrong number of elements",
-                       .expected = std::to_string(count),
-                       .found = shape_text(info(name).shape),
-                       .mend = "check that the file belongs to this model"});
   }
 
   MappedFile file_;

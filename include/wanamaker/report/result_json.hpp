@@ -95,32 +95,37 @@ inline OrderedJson json_of(const DistributionSummary& d) {
           {"top_share", detail::json_of(d.top_share, "fraction")}};
 }
 
-inline OrderedJson json_of(const VariantResult& v) {
-  const PairedComparison& c = v.comparison;
-  return {{"name", v.name},
-          {"parameters", v.parameters},
-          {"perplexity", v.perplexity},
-          {"nll_sum", v.nll_sum},
-          {"delta_nats", c.delta_nats},
+/// What a variant costs against the full model on the same tokens.
+inline OrderedJson json_of(const PairedComparison& c) {
+  return {{"delta_nats", c.delta_nats},
           {"delta_percent", c.delta_percent},
           {"ci_low_percent", detail::json_or_null(c.ci_low_percent)},
           {"ci_high_percent", detail::json_or_null(c.ci_high_percent)},
           {"ci_method", c.method ? OrderedJson(std::string(name_of(*c.method))) : OrderedJson()},
           {"p_value", detail::json_or_null(c.p_value)},
-          {"p_holm", detail::json_or_null(v.p_holm)},
-          {"p_bh", detail::json_or_null(v.p_bh)},
           {"sign_test_p", c.sign_test.p_value},
           {"naive_paired_percent", detail::json_of(c.naive_paired_percent)},
           {"naive_unpaired_percent", detail::json_of(c.naive_unpaired_percent)},
-          {"auc", detail::json_or_null(v.auc)},
-          {"calibration_error", detail::json_or_null(v.calibration_error)},
-          {"brier_score", detail::json_or_null(v.brier_score)},
-          {"fraction_linear", detail::json_or_null(v.fraction_linear)},
-          {"threshold", detail::json_or_null(v.threshold)},
-          {"flops_fraction_mlp", detail::json_or_null(v.flops_fraction_mlp)},
-          {"flops_fraction_total", detail::json_or_null(v.flops_fraction_total)},
-          {"note", v.note.empty() ? OrderedJson(nullptr) : OrderedJson(v.note)},
           {"warnings", detail::json_of(c.warnings)}};
+}
+
+inline OrderedJson json_of(const VariantResult& v) {
+  OrderedJson json{{"name", v.name},
+                   {"parameters", v.parameters},
+                   {"perplexity", v.perplexity},
+                   {"nll_sum", v.nll_sum}};
+  json.update(json_of(v.comparison));
+  json.update({{"p_holm", detail::json_or_null(v.p_holm)},
+               {"p_bh", detail::json_or_null(v.p_bh)},
+               {"auc", detail::json_or_null(v.auc)},
+               {"calibration_error", detail::json_or_null(v.calibration_error)},
+               {"brier_score", detail::json_or_null(v.brier_score)},
+               {"fraction_linear", detail::json_or_null(v.fraction_linear)},
+               {"threshold", detail::json_or_null(v.threshold)},
+               {"flops_fraction_mlp", detail::json_or_null(v.flops_fraction_mlp)},
+               {"flops_fraction_total", detail::json_or_null(v.flops_fraction_total)},
+               {"note", v.note.empty() ? OrderedJson(nullptr) : OrderedJson(v.note)}});
+  return json;
 }
 
 inline OrderedJson json_of(const PaperLayer& p) {
@@ -233,29 +238,18 @@ inline OrderedJson json_of(const GateCurveResult& r) {
 }
 
 inline OrderedJson json_of(const CompoundVariant& v) {
-  const PairedComparison& c = v.comparison;
-  return {{"name", v.name},
-          {"layers", v.layers},
-          {"perplexity", v.perplexity},
-          {"nll_sum", v.nll_sum},
-          {"delta_nats", c.delta_nats},
-          {"delta_percent", c.delta_percent},
-          {"ci_low_percent", detail::json_or_null(c.ci_low_percent)},
-          {"ci_high_percent", detail::json_or_null(c.ci_high_percent)},
-          {"ci_method", c.method ? OrderedJson(std::string(name_of(*c.method))) : OrderedJson()},
-          {"p_value", detail::json_or_null(c.p_value)},
-          {"sign_test_p", c.sign_test.p_value},
-          {"naive_paired_percent", detail::json_of(c.naive_paired_percent)},
-          {"naive_unpaired_percent", detail::json_of(c.naive_unpaired_percent)},
-          {"verdict", std::string(name_of(v.verdict))},
-          {"documents_needed", detail::json_or_null(v.documents_needed)},
-          {"select_nll_sum", v.select_nll_sum},
-          {"select_delta_percent", v.select_delta_percent},
-          {"fraction_linear", v.fraction_linear},
-          {"flops_fraction_mlp", v.flops_fraction_mlp},
-          {"flops_fraction_total", v.flops_fraction_total},
-          {"on_frontier", v.on_frontier},
-          {"warnings", detail::json_of(c.warnings)}};
+  OrderedJson json{
+      {"name", v.name}, {"layers", v.layers}, {"perplexity", v.perplexity}, {"nll_sum", v.nll_sum}};
+  json.update(json_of(v.comparison));
+  json.update({{"verdict", std::string(name_of(v.verdict))},
+               {"documents_needed", detail::json_or_null(v.documents_needed)},
+               {"select_nll_sum", v.select_nll_sum},
+               {"select_delta_percent", v.select_delta_percent},
+               {"fraction_linear", v.fraction_linear},
+               {"flops_fraction_mlp", v.flops_fraction_mlp},
+               {"flops_fraction_total", v.flops_fraction_total},
+               {"on_frontier", v.on_frontier}});
+  return json;
 }
 
 namespace detail {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -176,7 +175,7 @@ class CompoundStudy {
     v.select_nll_sum = sum_of(losses_of(overrides, c_.select->set, name, false));
     const double scored_on_select = static_cast<double>(c_.select->baseline.size());
     v.select_delta_percent =
-        100 * std::expm1((v.select_nll_sum - sum_of(c_.select->baseline)) / scored_on_select);
+        percent_of_nats((v.select_nll_sum - sum_of(c_.select->baseline)) / scored_on_select);
 
     const std::vector<double> losses = losses_of(overrides, c_.report->set, name, true);
     v.nll_sum = sum_of(losses);

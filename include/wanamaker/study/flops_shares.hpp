@@ -44,4 +44,13 @@ FlopsShares flops_shares(const AnyTransformer<B>& model, const EvaluationSet& se
   return {variant.mlp / full.mlp, variant.total() / full.total()};
 }
 
+/// The same where one layer alone is changed, to `flops` of one token.
+template <class B>
+FlopsShares flops_shares_of_layer(const AnyTransformer<B>& model, const EvaluationSet& set,
+                                  Index layer, double flops) {
+  std::vector<double> changed = mlp_flops_per_token(model);
+  changed[static_cast<std::size_t>(layer)] = flops;
+  return flops_shares(model, set, changed);
+}
+
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -201,9 +200,7 @@ class LayerCurves {
   // --- results ---
 
   void set_flops(VariantResult& result, double flops) const {
-    std::vector<double> changed = mlp_flops_per_token(c_.model);
-    changed[static_cast<std::size_t>(layer_)] = flops;
-    const FlopsShares shares = flops_shares(c_.model, c_.report->set, changed);
+    const FlopsShares shares = flops_shares_of_layer(c_.model, c_.report->set, layer_, flops);
     result.flops_fraction_mlp = shares.mlp;
     result.flops_fraction_total = shares.total;
   }
@@ -244,7 +241,7 @@ class LayerCurves {
 
   double percent_on_select(const std::vector<double>& losses) const {
     const double nats = sum_of(losses) - sum_of(c_.select->baseline);
-    return 100 * std::expm1(nats / static_cast<double>(losses.size()));
+    return percent_of_nats(nats / static_cast<double>(losses.size()));
   }
 
   std::vector<GateCurve> make_curves() {

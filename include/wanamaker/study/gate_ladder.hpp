@@ -72,6 +72,18 @@ inline std::vector<double> differences(std::span<const double> a, std::span<cons
   return result;
 }
 
+/// One site's inputs and tokens to `data`, its losses with the surrogate to `losses`.
+template <class B>
+void observe_site(B& backend, LayerPass<B>& pass, const AnyMlp<B>& surrogate,
+                  const MlpSite<B>& site, GateData<B>& data, std::span<double> losses,
+                  Workspace<B>& workspace) {
+  const typename Workspace<B>::Frame frame(workspace);
+  append_inputs(backend, site, data, workspace);
+  const matrix_view_t<B> output = workspace.matrix(site.mlp_input.rows, site.mlp_input.cols);
+  surrogate.forward(backend, site.mlp_input, site.rows, output, workspace);
+  pass.losses_with(site, output, losses);
+}
+
 }  // namespace detail
 
 /// Inputs and δ of the surrogate at the pass's layer; advances the pass.
@@ -82,11 +94,7 @@ GateData<B> collect_gate_data(B& backend, LayerPass<B>& pass, const AnyMlp<B>& s
   GateData<B> data = detail::empty_gate_data(backend, pass.set(), width);
   std::vector<double> losses(baseline.size());
   pass.advance([&](const MlpSite<B>& site) {
-    const typename Workspace<B>::Frame frame(workspace);
-    detail::append_inputs(backend, site, data, workspace);
-    const matrix_view_t<B> output = workspace.matrix(site.mlp_input.rows, width);
-    surrogate.forward(backend, site.mlp_input, site.rows, output, workspace);
-    pass.losses_with(site, output, losses);
+    detail::observe_site<B>(backend, pass, surrogate, site, data, losses, workspace);
   });
   data.delta = detail::differences(losses, baseline);
   return data;
@@ -101,11 +109,7 @@ GateData<B> collect_gate_data_here(B& backend, LayerPass<B>& pass, const AnyMlp<
   std::vector<double> linear(static_cast<std::size_t>(pass.set().scored()));
   std::vector<double> full(linear.size());
   pass.visit([&](const MlpSite<B>& site) {
-    const typename Workspace<B>::Frame frame(workspace);
-    detail::append_inputs(backend, site, data, workspace);
-    const matrix_view_t<B> output = workspace.matrix(site.mlp_input.rows, width);
-    surrogate.forward(backend, site.mlp_input, site.rows, output, workspace);
-    pass.losses_with(site, output, linear);
+    detail::observe_site<B>(backend, pass, surrogate, site, data, linear, workspace);
     pass.losses_with(site, site.mlp_output, full);
   });
   data.delta = detail::differences(linear, full);

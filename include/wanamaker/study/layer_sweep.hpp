@@ -212,9 +212,7 @@ class LayerSweep {
 
   // flops: of one token in this layer's MLP place.
   void set_flops(VariantResult& result, double flops) const {
-    std::vector<double> changed = mlp_flops_per_token(c_.model);
-    changed[static_cast<std::size_t>(layer_)] = flops;
-    const FlopsShares shares = flops_shares(c_.model, c_.report->set, changed);
+    const FlopsShares shares = flops_shares_of_layer(c_.model, c_.report->set, layer_, flops);
     result.flops_fraction_mlp = shares.mlp;
     result.flops_fraction_total = shares.total;
   }
