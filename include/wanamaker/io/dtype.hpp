@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "wanamaker/core/error.hpp"
 #include "wanamaker/core/half.hpp"
 #include "wanamaker/core/index.hpp"
 
