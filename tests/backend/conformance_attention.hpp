@@ -124,6 +124,28 @@ void check_losses(B& backend, const HostMatrix<scalar_t<B>>& logits,
   CHECK(within(nll.download(), expected));
 }
 
+/// Ranks of given targets, counted: they must be exact.
+template <Backend B>
+void check_ranks(B& backend, const HostMatrix<scalar_t<B>>& logits,
+                 const std::vector<TokenId>& targets, Index vocabulary) {
+  CAPTURE(vocabulary);
+  HostMatrix<double> expected(1, logits.rows, 0.0);
+  for (Index i = 0; i < logits.rows; ++i) {
+    const Index target = targets[static_cast<std::size_t>(i)];
+    for (Index j = 0; j < vocabulary; ++j) {
+      const bool ties = logits(i, j) == logits(i, target);
+      if (logits(i, j) > logits(i, target) || (ties && j < target)) expected(0, i) += 1;
+    }
+  }
+  auto logits_there = upload(backend, logits);
+  auto targets_there = upload(backend, index_row(targets));
+  auto ranks = upload(backend, HostMatrix<double>(1, logits.rows, -1.0));
+  ops::target_rank<B>(backend, logits_there.view(), targets_there.vector(), vocabulary,
+                      ranks.vector());
+  const HostMatrix<double> found = ranks.download();
+  for (Index i = 0; i < logits.rows; ++i) CHECK(found(0, i) == expected(0, i));
+}
+
 /// Columns past the vocabulary hold huge numbers or NaN.
 template <Backend B>
 void random_losses(B& backend, Index vocabulary, double spread) {
@@ -142,6 +164,7 @@ void random_losses(B& backend, Index vocabulary, double spread) {
   targets.front() = 0;
   targets.back() = static_cast<TokenId>(vocabulary - 1);
   check_losses(backend, logits, targets, vocabulary);
+  check_ranks(backend, logits, targets, vocabulary);
 }
 
 template <Backend B>
@@ -157,6 +180,8 @@ void losses(B& backend) {
   special(2, 3) = S(1e4);
   for (Index j = 1; j < 7; ++j) special(3, j) = none;
   check_losses(backend, special, {6, 3, 2, 0}, 7);
+  check_ranks(backend, special, {6, 3, 2, 0}, 7);
+  check_ranks(backend, special, {0, 0, 4, 6}, 7);
 }
 
 }  // namespace wanamaker_test::conformance

@@ -144,6 +144,15 @@ void wrong_attention(B& b) {
   CHECK(lose(2, 3, 1) == "shape/vector");
   CHECK(lose(2, 4, 2) == "shape/vocabulary");
   CHECK(lose(2, 0, 2) == "shape/vocabulary");
+  const auto rank = [&](Index targets, Index vocabulary, Index rows) {
+    return error_id([&] {
+      ops::target_rank<B>(b, s.matrix(2, 3), s.ids(targets), vocabulary, s.losses(rows));
+    });
+  };
+  CHECK(rank(2, 3, 2) == "");
+  CHECK(rank(1, 3, 2) == "shape/vector");
+  CHECK(rank(2, 3, 1) == "shape/vector");
+  CHECK(rank(2, 4, 2) == "shape/vocabulary");
 }
 
 }  // namespace wanamaker_test::conformance

@@ -10,6 +10,19 @@
 #include "wanamaker/backend/workspace.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
+namespace detail {
+
+inline void check_vocabulary(Index vocabulary, Index columns, const char* where) {
+  if (vocabulary >= 1 && vocabulary <= columns) return;
+  throw ShapeError({.id = "shape/vocabulary",
+                    .where = where,
+                    .what = "the vocabulary is not within the logits",
+                    .expected = "1 to " + std::to_string(columns),
+                    .found = std::to_string(vocabulary),
+                    .mend = "check the head's shape against the vocabulary"});
+}
+
+}  // namespace detail
 namespace ops {
 
 /// y ← activation(x·op(W) + bias): x [T × d], op(W) [d × h], bias [h] or empty, y [T × h].
@@ -163,16 +176,22 @@ void token_loss(B& backend, const_matrix_view_t<B> logits, ConstVectorView<Token
                 Index vocabulary, VectorView<double> nll) {
   check_size(targets, logits.rows, "token_loss: targets");
   check_size(nll, logits.rows, "token_loss: nll");
-  if (vocabulary < 1 || vocabulary > logits.cols) {
-    throw ShapeError({.id = "shape/vocabulary",
-                      .where = "token_loss",
-                      .what = "the vocabulary is not within the logits",
-                      .expected = "1 to " + std::to_string(logits.cols),
-                      .found = std::to_string(vocabulary),
-                      .mend = "check the head's shape against the vocabulary"});
-  }
+  detail::check_vocabulary(vocabulary, logits.cols, "token_loss");
   backend.for_each_row(logits.rows,
                        kernels::TokenLossRow<scalar_t<B>>{logits, targets, vocabulary, nll});
+}
+
+/// ranks[i] ← number of the first `vocabulary` columns of logits[i] that are larger than that of
+/// targets[i], or as large and before it: 0 where a greedy choice is the target. Shapes and checks
+/// as for token_loss.
+template <Backend B>
+void target_rank(B& backend, const_matrix_view_t<B> logits, ConstVectorView<TokenId> targets,
+                 Index vocabulary, VectorView<double> ranks) {
+  check_size(targets, logits.rows, "target_rank: targets");
+  check_size(ranks, logits.rows, "target_rank: ranks");
+  detail::check_vocabulary(vocabulary, logits.cols, "target_rank");
+  backend.for_each_row(logits.rows,
+                       kernels::TargetRankRow<scalar_t<B>>{logits, targets, vocabulary, ranks});
 }
 
 }  // namespace ops

@@ -275,5 +275,26 @@ struct TokenLossRow {
   }
 };
 
+/// ranks[i] = how many of the first `vocabulary` columns come before target[i] by falling logit, of
+/// equal ones by column: 0 where the target is the (first) largest.
+template <class T>
+struct TargetRankRow {
+  ConstMatrixView<T> logits;
+  ConstVectorView<TokenId> targets;
+  Index vocabulary;
+  VectorView<double> ranks;
+
+  template <class RowTeam>
+  WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
+    const T* row = logits.row(i);
+    const Index target = targets[i];
+    const T own = row[target];
+    const double before = team.template sum<double>(vocabulary, [=](Index j) {
+      return row[j] > own || (row[j] == own && j < target) ? 1.0 : 0.0;
+    });
+    if (team.leader()) ranks[i] = before;
+  }
+};
+
 }  // namespace kernels
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -88,6 +88,11 @@ class AnyTransformer {
     return visit(
         [&](const auto& m) { return m.token_losses(backend, residual, scored, workspace); });
   }
+  TokenScores token_scores(B& backend, const_matrix_view_t<B> residual,
+                           const ScoredPositions& scored, Workspace<B>& workspace) const {
+    return visit(
+        [&](const auto& m) { return m.token_scores(backend, residual, scored, workspace); });
+  }
   Index logit_columns() const {
     return visit([](const auto& m) { return m.logit_columns(); });
   }

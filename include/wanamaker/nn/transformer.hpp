@@ -20,6 +20,12 @@ struct ScoredPositions {
   std::vector<TokenId> targets;
 };
 
+/// What a model says of scored positions.
+struct TokenScores {
+  std::vector<double> losses{};  ///< −log p of the target, in nats
+  std::vector<double> ranks{};   ///< tokens that it would choose before the target; 0: its choice
+};
+
 /// Every position of every sequence predicts its successor; the last of each predicts nothing.
 template <class B>
 ScoredPositions all_next_tokens(const PackedBatch<B>& batch) {
@@ -109,18 +115,18 @@ class Transformer {
   /// DataError for targets outside the vocabulary.
   std::vector<double> token_losses(B& backend, const_matrix_view_t<B> residual,
                                    const ScoredPositions& scored, Workspace<B>& workspace) const {
-    check_scored(scored, residual.rows);
-    const Index n = static_cast<Index>(scored.rows.size());
     std::vector<double> losses(scored.rows.size());
-    for (Index first = 0; first < n; first += loss_block_rows) {
-      const std::size_t begin = static_cast<std::size_t>(first);
-      const Index count = std::min(loss_block_rows, n - first);
-      block_losses(backend, residual,
-                   std::span(scored.rows).subspan(begin, static_cast<std::size_t>(count)),
-                   std::span(scored.targets).subspan(begin, static_cast<std::size_t>(count)),
-                   losses.data() + begin, workspace);
-    }
+    score_blocks(backend, residual, scored, losses.data(), nullptr, workspace);
     return losses;
+  }
+
+  /// The same, and which choice the target was. Throws as token_losses.
+  TokenScores token_scores(B& backend, const_matrix_view_t<B> residual,
+                           const ScoredPositions& scored, Workspace<B>& workspace) const {
+    TokenScores scores{std::vector<double>(scored.rows.size()),
+                       std::vector<double>(scored.rows.size())};
+    score_blocks(backend, residual, scored, scores.losses.data(), scores.ranks.data(), workspace);
+    return scores;
   }
 
   /// Columns of the logits: the vocabulary, or more where a file pads it.
@@ -152,9 +158,23 @@ class Transformer {
     return memory;
   }
 
-  void block_losses(B& backend, const_matrix_view_t<B> residual, std::span<const TokenId> rows,
-                    std::span<const TokenId> targets, double* losses,
-                    Workspace<B>& workspace) const {
+  /// `ranks` may be null.
+  void score_blocks(B& backend, const_matrix_view_t<B> residual, const ScoredPositions& scored,
+                    double* losses, double* ranks, Workspace<B>& workspace) const {
+    check_scored(scored, residual.rows);
+    const Index n = static_cast<Index>(scored.rows.size());
+    for (Index first = 0; first < n; first += loss_block_rows) {
+      const std::size_t begin = static_cast<std::size_t>(first);
+      const std::size_t count = static_cast<std::size_t>(std::min(loss_block_rows, n - first));
+      score_block(backend, residual, std::span(scored.rows).subspan(begin, count),
+                  std::span(scored.targets).subspan(begin, count), losses + begin,
+                  ranks == nullptr ? nullptr : ranks + begin, workspace);
+    }
+  }
+
+  void score_block(B& backend, const_matrix_view_t<B> residual, std::span<const TokenId> rows,
+                   std::span<const TokenId> targets, double* losses, double* ranks,
+                   Workspace<B>& workspace) const {
     const typename Workspace<B>::Frame frame(workspace);
     const Index n = static_cast<Index>(rows.size());
     const matrix_view_t<B> chosen = workspace.matrix(n, residual.cols);
@@ -162,10 +182,14 @@ class Transformer {
     const matrix_view_t<B> scores = workspace.matrix(n, logit_columns());
     logits(backend, chosen, scores, workspace);
     const VectorView<double> nll = workspace.template vector<double>(n);
-    ops::token_loss<B>(backend, scores, upload(backend, targets, workspace), config().vocabulary,
-                       nll);
+    const VectorView<TokenId> wanted = upload(backend, targets, workspace);
+    ops::token_loss<B>(backend, scores, wanted, config().vocabulary, nll);
     backend.synchronize();
     backend.copy_to_host(nll.data, n, losses);
+    if (ranks == nullptr) return;
+    ops::target_rank<B>(backend, scores, wanted, config().vocabulary, nll);
+    backend.synchronize();
+    backend.copy_to_host(nll.data, n, ranks);
   }
 
   void check_length(const PackedBatch<B>& batch) const {
