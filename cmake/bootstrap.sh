@@ -35,7 +35,7 @@ step() {
 # --- what has to be installed -------------------------------------------------------------------
 
 debian_libraries=(libeigen3-dev libxtensor-dev nlohmann-json3-dev libcli11-dev libpcre2-dev
-  libutf8proc-dev doctest-dev libbenchmark-dev libdnnl-dev)
+  libutf8proc-dev zlib1g-dev libzstd-dev doctest-dev libbenchmark-dev libdnnl-dev)
 
 has_cblas() {
   pkg-config --exists openblas || pkg-config --exists blis || pkg-config --exists cblas ||
@@ -78,12 +78,14 @@ name_packages() {
   cat <<'END'
 Not a Debian-like system where this may install packages. What is needed, under its local names:
   dnf    gcc-c++ cmake ninja-build pkgconf eigen3-devel xtensor-devel json-devel cli11-devel
-         pcre2-devel utf8proc-devel doctest-devel google-benchmark-devel openblas-devel
-         onednn-devel clang clang-tools-extra
-  brew   cmake ninja pkg-config eigen xtensor nlohmann-json cli11 pcre2 utf8proc doctest
+         pcre2-devel utf8proc-devel zlib-devel libzstd-devel doctest-devel google-benchmark-devel
+         openblas-devel onednn-devel clang clang-tools-extra
+  brew   cmake ninja pkg-config eigen xtensor nlohmann-json cli11 pcre2 utf8proc zlib zstd doctest
          google-benchmark openblas onednn llvm clang-format
-  vcpkg  eigen3 xtensor nlohmann-json cli11 pcre2 utf8proc doctest benchmark openblas onednn
-  conan  eigen xtensor nlohmann_json cli11 pcre2 utf8proc doctest benchmark openblas onednn
+  vcpkg  eigen3 xtensor nlohmann-json cli11 pcre2 utf8proc zlib zstd doctest benchmark openblas
+         onednn
+  conan  eigen xtensor nlohmann_json cli11 pcre2 utf8proc zlib zstd doctest benchmark openblas
+         onednn
 Going on with what is here.
 END
 }

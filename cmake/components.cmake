@@ -40,6 +40,15 @@ wanamaker_component(io wanamaker::core nlohmann_json::nlohmann_json)
 wanamaker_component(text wanamaker::io PCRE2::8BIT utf8proc::utf8proc)
 wanamaker_component(study wanamaker::eigen wanamaker::xtensor wanamaker::io wanamaker::text)
 
+# gzip and zstd files are read where the libraries are, as below.
+if(TARGET wanamaker_text)
+  target_link_libraries(wanamaker_text INTERFACE
+    $<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB> $<TARGET_NAME_IF_EXISTS:ZSTD::ZSTD>)
+  target_compile_definitions(wanamaker_text INTERFACE
+    $<$<TARGET_EXISTS:ZLIB::ZLIB>:WANAMAKER_HAS_ZLIB=1>
+    $<$<TARGET_EXISTS:ZSTD::ZSTD>:WANAMAKER_HAS_ZSTD=1>)
+endif()
+
 # A CBLAS is used where there is one, here and on the machine that an installed package is used on.
 if(TARGET wanamaker_blas)
   target_link_libraries(wanamaker_blas INTERFACE

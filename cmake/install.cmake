@@ -24,6 +24,7 @@ install(FILES
   ${PROJECT_BINARY_DIR}/wanamakerConfig.cmake
   ${PROJECT_BINARY_DIR}/wanamakerConfigVersion.cmake
   cmake/FindCBLAS.cmake cmake/FindONEDNN.cmake cmake/FindPCRE2.cmake cmake/Findutf8proc.cmake
+  cmake/FindZSTD.cmake
   DESTINATION ${package_dir})
 
 if(PROJECT_IS_TOP_LEVEL)
@@ -35,6 +36,6 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE all)
   set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
   set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libeigen3-dev, libxtensor-dev, nlohmann-json3-dev, \
-libpcre2-dev, libutf8proc-dev, libopenblas-dev")
+libpcre2-dev, libutf8proc-dev, zlib1g-dev, libzstd-dev, libopenblas-dev")
   include(CPack)
 endif()

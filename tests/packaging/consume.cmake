@@ -1,7 +1,7 @@
 # Builds and runs the project in consumer/ that uses wanamaker in the way WAY:
 #   install       find_package of an installed tree that was moved elsewhere
 #   subdirectory  add_subdirectory
-#   fetchcontent  FetchContent from a local folder; no CBLAS to be found
+#   fetchcontent  FetchContent from a local folder; no CBLAS, zlib or libzstd to be found
 #   bare          add_subdirectory where nothing but a compiler is installed
 file(REMOVE_RECURSE ${WORK_DIR})
 file(MAKE_DIRECTORY ${WORK_DIR})
@@ -30,9 +30,9 @@ if(WAY STREQUAL "install")
   endforeach()
   list(APPEND settings -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix)
 elseif(WAY STREQUAL "fetchcontent")
-  set(absent CBLAS ONEDNN)
+  set(absent CBLAS ONEDNN ZLIB ZSTD)
 elseif(WAY STREQUAL "bare")
-  set(absent CBLAS ONEDNN Eigen3 xtensor nlohmann_json PCRE2 utf8proc PkgConfig)
+  set(absent CBLAS ONEDNN Eigen3 xtensor nlohmann_json PCRE2 utf8proc PkgConfig ZLIB ZSTD)
 endif()
 foreach(package IN LISTS absent)
   list(APPEND settings -D CMAKE_DISABLE_FIND_PACKAGE_${package}=ON)

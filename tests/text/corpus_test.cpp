@@ -241,8 +241,8 @@ TEST_CASE("the format goes by extension and content, unless given") {
 TEST_CASE("every format has a name") {
   for (const CorpusFormat format :
        {CorpusFormat::automatic, CorpusFormat::plain_text, CorpusFormat::wikitext,
-        CorpusFormat::json_lines, CorpusFormat::npy_ids, CorpusFormat::uint16_ids,
-        CorpusFormat::uint32_ids}) {
+        CorpusFormat::json_lines, CorpusFormat::csv, CorpusFormat::lambada, CorpusFormat::npy_ids,
+        CorpusFormat::uint16_ids, CorpusFormat::uint32_ids}) {
     CHECK(corpus_format_of_name(corpus_format_name(format)) == format);
   }
   CHECK(corpus_format_name(CorpusFormat::json_lines) == "jsonl");
@@ -262,7 +262,7 @@ TEST_CASE("texts that are none") {
   CHECK(refuse("e.txt", "good\n\xc3(") == "text/invalid-utf8");
   CHECK(message_of(folder / "e.txt").find("e.txt, byte 5") != std::string::npos);
   CHECK(error_id([&] { read_corpus(folder / "nowhere.txt"); }) == "file/missing");
-  CHECK(error_id([&] { read_corpus(folder.path()); }) == "file/is-a-folder");
+  CHECK(error_id([&] { read_corpus(folder.path()); }) == "file/empty");
 }
 
 TEST_CASE("several files are numbered through, and the hash is of contents and their bounds") {

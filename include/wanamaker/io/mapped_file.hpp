@@ -71,6 +71,33 @@ inline std::string_view file_kind(::mode_t mode) {
                    .mend = "give the path of a regular file"});
 }
 
+/// A file that is open for reading, and its size at that time.
+struct OpenFile {
+  FileDescriptor descriptor;
+  std::size_t size = 0;
+};
+
+/// Opens a regular file that is not empty. Throws FileError for anything else.
+inline OpenFile open_regular_file(const std::filesystem::path& path) {
+  // O_NONBLOCK: to open a pipe must fail below, not wait for its writer.
+  FileDescriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK);
+  if (!file.valid()) throw_file_error(errno, path, "cannot open", "a readable file");
+  struct ::stat status {};
+  if (::fstat(file.get(), &status) != 0) {
+    throw_file_error(errno, path, "cannot inspect", "a readable file");
+  }
+  if (!S_ISREG(status.st_mode)) throw_not_regular(path, status.st_mode);
+  if (status.st_size <= 0) {
+    throw FileError({.id = "file/empty",
+                     .where = path.string(),
+                     .what = "empty file",
+                     .expected = "at least one byte",
+                     .found = "0 bytes",
+                     .mend = "write or download the file again"});
+  }
+  return {std::move(file), static_cast<std::size_t>(status.st_size)};
+}
+
 }  // namespace detail
 
 /// Read-only mapping of a whole regular file. The bytes stay valid for the life of the object; a
@@ -79,11 +106,9 @@ inline std::string_view file_kind(::mode_t mode) {
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path) : path_(path) {
-    // O_NONBLOCK: to open a pipe must fail below, not wait for its writer.
-    const detail::FileDescriptor file = detail::open_descriptor(path, O_RDONLY | O_NONBLOCK);
-    if (!file.valid()) detail::throw_file_error(errno, path, "cannot open", "a readable file");
-    size_ = checked_size(file);
-    void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    const detail::OpenFile file = detail::open_regular_file(path);
+    size_ = file.size;
+    void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor.get(), 0);
     if (data == MAP_FAILED) detail::throw_file_error(errno, path, "cannot map", "a readable file");
     data_ = static_cast<const std::byte*>(data);
   }
@@ -117,23 +142,6 @@ class MappedFile {
   }
 
  private:
-  std::size_t checked_size(const detail::FileDescriptor& file) const {
-    struct ::stat status {};
-    if (::fstat(file.get(), &status) != 0) {
-      detail::throw_file_error(errno, path_, "cannot inspect", "a readable file");
-    }
-    if (!S_ISREG(status.st_mode)) detail::throw_not_regular(path_, status.st_mode);
-    if (status.st_size <= 0) {
-      throw FileError({.id = "file/empty",
-                       .where = path_.string(),
-                       .what = "empty file",
-                       .expected = "at least one byte",
-                       .found = "0 bytes",
-                       .mend = "write or download the file again"});
-    }
-    return static_cast<std::size_t>(status.st_size);
-  }
-
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;

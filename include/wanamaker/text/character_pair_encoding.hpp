@@ -67,6 +67,10 @@ class CharacterPairEncoding {
     append_part(word, ids);
   }
 
+  /// True where a word's parts, each from a mark that follows another character to the next, merge
+  /// on their own.
+  bool cuts_at_marks() const { return cuts_at_marks_; }
+
   /// True where every text has tokens.
   bool covers_all_text() const { return fallback_.bytes || fallback_.unknown; }
 

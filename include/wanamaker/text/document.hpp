@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -37,12 +38,19 @@ inline bool is_blank(std::string_view text) {
   return true;
 }
 
+/// Bytes and words of a text.
+struct TextSize {
+  Index bytes = 0;
+  Index words = 0;
+};
+
 /// One document of a corpus: a text, or token ids that someone else made.
 struct Document {
   std::string name{};    ///< title, file name, or what the record calls itself
   Index index = 0;       ///< place in its corpus, from 0
   std::string source{};  ///< file and line (or element) where it begins
   std::variant<std::string, std::vector<TokenId>> content{};
+  std::optional<TextSize> given{};  ///< the text as it was given, where it was changed since
 
   bool has_text() const { return std::holds_alternative<std::string>(content); }
   /// The text, valid UTF-8; has_text() must hold.
@@ -50,10 +58,16 @@ struct Document {
   /// Ready token ids, none negative; has_text() must not hold.
   const std::vector<TokenId>& ids() const { return std::get<std::vector<TokenId>>(content); }
 
-  /// Bytes of the text; 0 for ready ids, whose text is not known.
-  Index byte_count() const { return has_text() ? static_cast<Index>(text().size()) : 0; }
-  /// Words of the text; 0 for ready ids.
-  Index word_count() const { return has_text() ? count_words(text()) : 0; }
+  /// Bytes of the text as it was given; 0 for ready ids, whose text is not known.
+  Index byte_count() const {
+    if (given) return given->bytes;
+    return has_text() ? static_cast<Index>(text().size()) : 0;
+  }
+  /// Words of the text as it was given; 0 for ready ids.
+  Index word_count() const {
+    if (given) return given->words;
+    return has_text() ? count_words(text()) : 0;
+  }
   /// True where there is nothing to encode: white space only, or no ids.
   bool is_empty() const { return has_text() ? is_blank(text()) : ids().empty(); }
 };

@@ -119,9 +119,7 @@ class GgufTokenizerKeys {
 
 /// Words that Llama 3 and Qwen2 split a text into; they differ in how many digits stay together.
 inline Regex gguf_word_pattern(std::string_view numbers) {
-  return Regex(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + std::string(numbers) +
-                   R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-               "pre-tokeniser of a GGUF file");
+  return Regex(contraction_word_pattern(numbers), "pre-tokeniser of a GGUF file");
 }
 
 /// The pre-tokeniser of this name, as the models' own tokenizers have it. Older files of GPT-2 and

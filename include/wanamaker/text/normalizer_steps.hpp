@@ -88,9 +88,14 @@ class Normalizer {
 
   bool empty() const { return steps_.empty(); }
 
+  const std::vector<Step>& steps() const { return steps_; }
+
   /// The normalised text: `text` itself where nothing changes, else a view of `storage`.
-  std::string_view apply(std::string_view text, std::string& storage) const {
+  /// `continues`: the text goes on from an earlier part, so that nothing is put before it.
+  std::string_view apply(std::string_view text, std::string& storage,
+                         bool continues = false) const {
     for (const Step& step : steps_) {
+      if (continues && std::holds_alternative<PrependStep>(step)) continue;
       std::visit(
           [&](const auto& s) {
             if (!s.changes(text)) return;

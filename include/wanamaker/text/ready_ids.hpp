@@ -60,7 +60,7 @@ template <class Word>
 std::vector<Word> words_of(std::string_view bytes, const std::string& where) {
   if (bytes.size() % sizeof(Word) != 0) refuse_size(bytes.size(), sizeof(Word), where);
   std::vector<Word> words(bytes.size() / sizeof(Word));
-  std::memcpy(words.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
   return words;
 }
 

@@ -75,14 +75,18 @@ struct TokenizedCorpus {
 
 namespace detail {
 
-inline std::vector<TokenId> ids_of(const Document& document, const Tokenizer* tokenizer) {
-  if (!document.has_text()) return document.ids();
-  if (tokenizer != nullptr) return tokenizer->encode(document.text(), document.source);
+[[noreturn]] inline void refuse_without_tokenizer(const std::string& where) {
   throw DataError({.id = "corpus/no-tokenizer",
-                   .where = document.source,
+                   .where = where,
                    .what = "text, and no tokenizer to encode it",
                    .expected = "token ids",
                    .mend = "give a model folder with tokenizer.json, or a corpus of ready ids"});
+}
+
+inline std::vector<TokenId> ids_of(const Document& document, const Tokenizer* tokenizer) {
+  if (!document.has_text()) return document.ids();
+  if (tokenizer == nullptr) refuse_without_tokenizer(document.source);
+  return tokenizer->encode(document.text(), document.source);
 }
 
 }  // namespace detail

@@ -26,6 +26,7 @@
 #include "wanamaker/text/gpt2_files.hpp"
 #include "wanamaker/text/normalizer_steps.hpp"
 #include "wanamaker/text/pre_tokenizer.hpp"
+#include "wanamaker/text/text_cuts.hpp"
 #include "wanamaker/text/tokenizer_definition.hpp"
 #include "wanamaker/text/tokenizer_json.hpp"
 #include "wanamaker/text/utf8.hpp"
@@ -57,6 +58,11 @@ class Tokenizer {
     if (definition.symbols == SymbolKind::bytes) check_bytes(definition);
     check_template(definition);
     split_added_tokens(definition.added_tokens);
+    const auto* characters = std::get_if<CharacterPairEncoding>(&model_);
+    const bool cuts_at_marks = characters != nullptr && characters->cuts_at_marks();
+    may_cut_ = may_cut_before_spaces(normalizer_, pre_tokenizer_,
+                                     cuts_at_marks ? definition.space_mark : std::string(),
+                                     definition.added_tokens);
     choose_ends(definition);
     hash_ = hash_of(definition);
   }
@@ -102,25 +108,23 @@ class Tokenizer {
   /// Token ids of a text; no BOS or EOS is added. Throws DataError for invalid UTF-8 (with its byte
   /// offset) and for bytes that the vocabulary lacks; `where` names the text in messages.
   std::vector<TokenId> encode(std::string_view text, const std::string& where = "text") const {
-    check_utf8(text, where);
-    std::vector<TokenId> ids;
-    ids.reserve(text.size() / 3 + 8);
-    const auto add_id = [&ids](TokenId id) { ids.push_back(id); };
-    std::string storage;
-    as_given_.split(
-        text,
-        [&](std::string_view piece) {
-          const std::string_view normal = normalizer_.apply(piece, storage);
-          normalized_.split(
-              normal,
-              [&](std::string_view part) {
-                const bool at_start = piece.data() == text.data() && part.data() == normal.data();
-                append_words(part, at_start, where, ids);
-              },
-              add_id);
-        },
-        add_id);
-    return ids;
+    return encode_part(text, true, where);
+  }
+
+  /// A place, at or after `least` and as late as possible, where a text may be cut: the ids of what
+  /// is before it and of what is from it on (as encode_rest gives them) are, one after the other,
+  /// the ids of the whole. It lies between a letter and a space. Nothing where there is none, or
+  /// where this tokenizer might join over any place (text_cuts.hpp). The text is valid UTF-8.
+  std::optional<std::size_t> last_cut(std::string_view text, std::size_t least = 1) const {
+    if (!may_cut_) return std::nullopt;
+    return last_space_after_letter(text, least);
+  }
+  /// False where `last_cut` never finds a place.
+  bool may_cut() const { return may_cut_; }
+
+  /// The ids of what follows a place that `last_cut` gave. Throws as encode.
+  std::vector<TokenId> encode_rest(std::string_view text, const std::string& where = "text") const {
+    return encode_part(text, false, where);
   }
 
   /// As encode, between the tokens that the file's template puts around a text.
@@ -176,6 +180,31 @@ class Tokenizer {
   const std::string& content_hash() const { return hash_; }
 
  private:
+  /// `begins`: the text is not the rest of a longer one.
+  std::vector<TokenId> encode_part(std::string_view text, bool begins,
+                                   const std::string& where) const {
+    check_utf8(text, where);
+    std::vector<TokenId> ids;
+    ids.reserve(text.size() / 3 + 8);
+    const auto add_id = [&ids](TokenId id) { ids.push_back(id); };
+    std::string storage;
+    as_given_.split(
+        text,
+        [&](std::string_view piece) {
+          const bool is_first = piece.data() == text.data();
+          const std::string_view normal = normalizer_.apply(piece, storage, is_first && !begins);
+          normalized_.split(
+              normal,
+              [&](std::string_view part) {
+                const bool at_start = begins && is_first && part.data() == normal.data();
+                append_words(part, at_start, where, ids);
+              },
+              add_id);
+        },
+        add_id);
+    return ids;
+  }
+
   static TokenizerDefinition definition_of(const std::filesystem::path& path) {
     return read_tokenizer_json(MappedFile(path).text(), path.string());
   }
@@ -480,6 +509,7 @@ class Tokenizer {
   Vocabulary vocabulary_;
   Model model_;
   bool covers_all_text_;
+  bool may_cut_ = false;
   bool adds_bos_;
   bool strips_first_space_;
   std::vector<TokenId> template_begin_;

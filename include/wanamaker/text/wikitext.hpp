@@ -1,11 +1,11 @@
 // WikiText's form: articles one after the other, each begun by a line " = Title = ".
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "wanamaker/core/index.hpp"
@@ -29,61 +29,120 @@ inline std::optional<std::string_view> wikitext_title(std::string_view line) {
   return title;
 }
 
+/// A line that begins an article.
+struct WikitextHeading {
+  std::string title{};
+  std::size_t begin = 0;  ///< byte offset in the text
+  Index line = 0;         ///< from 0
+};
+
+/// Finds the headings of a text whose rows come one after the other. Formulas give lines of prose a
+/// heading's form (" = 1 henry and capacitance C = "), so that headings are only those between
+/// blank lines, unless the text sets no heading apart in this way: then all are.
+class WikitextHeadingFinder {
+ public:
+  /// Calls `visit(heading)` for each heading that this row makes certain. The first may come late:
+  /// until one is set apart, any could turn out to be prose.
+  template <class Visit>
+  void add(const Row& row, Visit&& visit) {
+    const bool blank = is_blank(row.text);
+    if (pending_) resolve(blank, visit);
+    if (const auto title = wikitext_title(row.text)) {
+      pending_ = WikitextHeading{std::string(*title), row.begin, row.number};
+      pending_after_blank_ = after_blank_;
+    }
+    after_blank_ = blank;
+  }
+
+  /// The text has ended.
+  template <class Visit>
+  void finish(Visit&& visit) {
+    if (pending_) resolve(true, visit);
+    for (const WikitextHeading& heading : doubtful_) visit(heading);
+    doubtful_.clear();
+  }
+
+ private:
+  template <class Visit>
+  void resolve(bool before_blank, Visit&& visit) {
+    if (pending_after_blank_ && before_blank) {
+      sets_apart_ = true;
+      doubtful_.clear();
+      visit(static_cast<const WikitextHeading&>(*pending_));
+    } else if (!sets_apart_) {
+      doubtful_.push_back(*std::move(pending_));
+    }
+    pending_.reset();
+  }
+
+  bool after_blank_ = true;  // is the row before this one blank?
+  bool sets_apart_ = false;  // was a heading between blank lines?
+  bool pending_after_blank_ = false;
+  std::optional<WikitextHeading> pending_;  // the last row, where it has a heading's form
+  std::vector<WikitextHeading> doubtful_;   // not set apart, while none is
+};
+
 /// An article, or what stands before the first.
 struct WikitextArticle {
-  std::string_view title{};  ///< empty before the first heading
-  std::string_view text{};   ///< heading and all, up to the next heading
-  Index line = 0;            ///< of its first line, from 0
+  std::string title{};  ///< empty before the first heading
+  std::string text{};   ///< heading and all, up to the next heading
+  Index line = 0;       ///< of its first line, from 0
 };
 
-namespace detail {
+/// Cuts a text whose rows come one after the other into articles, holding one of them (all, until a
+/// heading is certain). What stands before the first heading is an article without title unless
+/// blank. The articles' texts follow each other without gaps.
+template <class Visit>
+class WikitextSplitter {
+ public:
+  /// `visit(article)` is called for each; more than `largest` bytes of one throw DataError.
+  WikitextSplitter(std::string where, std::size_t largest, Visit visit)
+      : where_(std::move(where)), largest_(largest), visit_(std::move(visit)) {}
 
-struct WikitextHeading {
-  std::string_view title;
-  std::size_t begin;
-  Index line;
-  bool set_apart;  // between blank lines, or at an end of the text
+  void add(const Row& row) {
+    kept_ += row.text;
+    finder_.add(row, [this](const WikitextHeading& heading) { cut_at(heading); });
+    if (kept_.size() <= largest_) return;
+    detail::refuse_large_document(where_ + ", line " + std::to_string(article_.line + 1), largest_);
+  }
+  void finish() {
+    finder_.finish([this](const WikitextHeading& heading) { cut_at(heading); });
+    give(kept_.size());
+  }
+
+ private:
+  void cut_at(const WikitextHeading& heading) {
+    give(heading.begin - kept_begin_);
+    article_.title = heading.title;
+    article_.line = heading.line;
+    titled_ = true;
+  }
+
+  void give(std::size_t size) {
+    article_.text = kept_.substr(0, size);
+    kept_.erase(0, size);
+    kept_begin_ += size;
+    if (titled_ || !is_blank(article_.text)) visit_(std::move(article_));
+  }
+
+  std::string where_;
+  std::size_t largest_;
+  Visit visit_;
+  WikitextHeadingFinder finder_;
+  WikitextArticle article_;
+  bool titled_ = false;
+  std::string kept_;  // what belongs to no article yet
+  std::size_t kept_begin_ = 0;
 };
 
-/// Every line that has a heading's form.
-inline std::vector<WikitextHeading> heading_candidates(std::string_view text) {
-  std::vector<WikitextHeading> headings;
-  bool after_blank = true;     // is the line before this one blank?
-  bool after_heading = false;  // does it have a heading's form?
-  for_each_row(text, [&](const Row& row) {
-    const bool blank = is_blank(row.text);
-    if (after_heading && !blank) headings.back().set_apart = false;
-    const std::optional<std::string_view> title = wikitext_title(row.text);
-    if (title) headings.push_back({*title, row.begin, row.number, after_blank});
-    after_blank = blank;
-    after_heading = title.has_value();
-  });
-  return headings;
-}
-
-}  // namespace detail
-
-/// The articles of a valid UTF-8 text. Formulas give lines of prose a heading's form (" = 1 henry
-/// and capacitance C = "), so that headings are only those between blank lines, unless the text
-/// sets no heading apart in this way. What stands before the first heading is an article without
-/// title unless blank. The articles' texts follow each other without gaps.
+/// The articles of a valid UTF-8 text, as WikitextSplitter has them.
 inline std::vector<WikitextArticle> split_wikitext(std::string_view text) {
-  std::vector<detail::WikitextHeading> headings = detail::heading_candidates(text);
-  const auto is_apart = [](const detail::WikitextHeading& h) { return h.set_apart; };
-  if (std::any_of(headings.begin(), headings.end(), is_apart)) {
-    headings.erase(std::remove_if(headings.begin(), headings.end(), std::not_fn(is_apart)),
-                   headings.end());
-  }
   std::vector<WikitextArticle> articles;
-  const std::string_view before =
-      text.substr(0, headings.empty() ? text.size() : headings[0].begin);
-  if (!is_blank(before)) articles.push_back({.text = before});
-  for (std::size_t i = 0; i < headings.size(); ++i) {
-    const std::size_t end = i + 1 < headings.size() ? headings[i + 1].begin : text.size();
-    articles.push_back({.title = headings[i].title,
-                        .text = text.substr(headings[i].begin, end - headings[i].begin),
-                        .line = headings[i].line});
-  }
+  WikitextSplitter splitter("text", std::string::npos, [&](WikitextArticle article) {
+    articles.push_back(std::move(article));
+  });
+  for_each_row(text, [&](const Row& row) { splitter.add(row); });
+  splitter.finish();
   return articles;
 }
 
