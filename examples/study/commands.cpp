@@ -76,6 +76,9 @@ void for_each_model(const Options& options, const std::function<void(Run&)>& f) 
   wanamaker::ThreadPool pool(thread_count(options));
   const EngineMaker make_engine = engine_maker(options);
   const std::vector<fs::path> folders = model_folders(options);
+  // A published procedure reads its rows itself.
+  const bool reads_rows = options.protocol != "rigorous" && options.command == "sweep";
+  const wanamaker::Corpus corpus = reads_rows ? wanamaker::Corpus{} : read_documents(options);
   ProgressLine progress(options.quiet);
   for (const fs::path& folder : folders) {
     const fs::path out = folders.size() > 1 ? options.out / folder.filename() : options.out;
@@ -83,9 +86,11 @@ void for_each_model(const Options& options, const std::function<void(Run&)>& f) 
     progress.set_title(folder.filename().string());
     Run run{options, pool, progress, folder, make_engine(folder, pool), {}, {}, {}, out};
     run.rule = window_rule(options, run.engine->config());
-    // A published procedure reads its rows itself.
-    if (options.protocol == "rigorous" || options.command != "sweep") {
-      run.texts = read_texts(options, folder, pool, progress.callback());
+    if (!reads_rows) {
+      const bool are_passages = options.format == "lambada" && options.command == "perplexity";
+      run.texts = are_passages
+                      ? encode_passages(corpus, folder, run.rule, pool, progress.callback())
+                      : encode_documents(corpus, folder, pool, progress.callback());
       wanamaker::check_ids(run.texts.corpus, run.engine->config().vocabulary);
       run.protocol = make_protocol(options, run.rule, run.texts, run.engine->arithmetic());
     }
@@ -137,8 +142,12 @@ wanamaker::PerplexityResult perplexity_of_run(Run& run, const wanamaker::ReportS
       wanamaker::make_evaluation_set(run.texts.corpus, report.documents, run.rule);
   wanamaker::Protocol protocol = run.protocol;
   protocol.token_ids_hash = wanamaker::token_ids_hash(set);
+  const Texts& texts = run.texts;
   const wanamaker::PerplexityResult result =
-      run.engine->perplexity(run.texts.corpus, set, protocol, run.progress.callback());
+      texts.last_word_tokens.empty()
+          ? run.engine->perplexity(texts.corpus, set, protocol, run.progress.callback())
+          : run.engine->last_words(texts.corpus, texts.last_word_tokens, set, protocol,
+                                   run.progress.callback());
   write_results(run, "perplexity", wanamaker::json_of(result),
                 wanamaker::perplexity_csv(result).csv(), watch);
   return result;
@@ -318,11 +327,7 @@ void print_sweep(const wanamaker::SweepResult& result) {
 void run_tokenize(const Options& options) {
   wanamaker::ThreadPool pool(thread_count(options));
   ProgressLine progress(true);
-  const Texts texts =
-      read_texts(options, model_folders(options).front(), pool, progress.callback());
-  for (const wanamaker::TokenizedDocument& document : texts.corpus.documents) {
-    std::cout << wanamaker::OrderedJson{{"ids", document.ids}}.dump() << '\n';
-  }
+  print_token_ids(options, model_folders(options).front(), pool, progress.callback());
 }
 
 void run_perplexity(const Options& options) {

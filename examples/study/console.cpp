@@ -4,6 +4,9 @@
 
 #include <csignal>
 #include <cstdio>
+#include <iostream>
+
+#include "wanamaker/core/error.hpp"
 
 namespace study {
 
@@ -35,6 +38,15 @@ void catch_interrupts() {
 
 bool is_interrupted() {
   return interrupted != 0;
+}
+
+void check_output_written() {
+  std::cout.flush();
+  if (std::cout) return;
+  throw wanamaker::FileError({.id = "file/output-lost",
+                              .where = "standard output",
+                              .what = "could not be written to its end",
+                              .mend = "free some space, or write elsewhere"});
 }
 
 ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}

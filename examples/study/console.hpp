@@ -14,6 +14,10 @@ namespace study {
 void catch_interrupts();
 bool is_interrupted();
 
+/// Throws wanamaker::FileError where standard output took less than it was given: a stream drops
+/// what it could not write, so that a full device would pass for success.
+void check_output_written();
+
 /// One line that is rewritten a few times a second, with the time that is left; silent where
 /// standard error is no terminal, except for stage changes.
 class ProgressLine {

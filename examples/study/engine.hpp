@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 
 #include "wanamaker/core/executor.hpp"
 #include "wanamaker/nn/config.hpp"
@@ -32,6 +33,11 @@ class Engine {
   /// "float" or "double", and what multiplies.
   virtual std::string arithmetic() const = 0;
   virtual wanamaker::PerplexityResult perplexity(const wanamaker::TokenizedCorpus& corpus,
+                                                 const wanamaker::EvaluationSet& set,
+                                                 const wanamaker::Protocol& protocol,
+                                                 const wanamaker::Progress& progress) = 0;
+  virtual wanamaker::PerplexityResult last_words(const wanamaker::TokenizedCorpus& corpus,
+                                                 std::span<const wanamaker::Index> target_tokens,
                                                  const wanamaker::EvaluationSet& set,
                                                  const wanamaker::Protocol& protocol,
                                                  const wanamaker::Progress& progress) = 0;

@@ -34,6 +34,15 @@ class EngineOn final : public Engine {
                                          progress);
   }
 
+  wanamaker::PerplexityResult last_words(const wanamaker::TokenizedCorpus& corpus,
+                                         std::span<const wanamaker::Index> target_tokens,
+                                         const wanamaker::EvaluationSet& set,
+                                         const wanamaker::Protocol& protocol,
+                                         const wanamaker::Progress& progress) override {
+    return wanamaker::measure_last_words(backend_, model_, corpus, target_tokens, set, protocol,
+                                         workspace_, progress);
+  }
+
   wanamaker::SweepResult sweep(const LayerTask& task,
                                const wanamaker::SweepCheckpoint& checkpoint) override {
     return wanamaker::run_sweep(input(task), checkpoint);

@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iostream>
 #include <iterator>
+#include <span>
 #include <system_error>
 
+#include "console.hpp"
 #include "wanamaker/study/paper_protocol.hpp"
+#include "wanamaker/text/last_word.hpp"
 #include "wanamaker/text/rows.hpp"
+#include "wanamaker/text/token_stream.hpp"
 #include "wanamaker/text/tokenizer.hpp"
 
 namespace study {
@@ -43,14 +48,17 @@ wanamaker::CorpusOptions corpus_options(const Options& options) {
   wanamaker::CorpusOptions corpus;
   const auto format = wanamaker::corpus_format_of_name(options.format);
   if (!format) {
-    throw wanamaker::ProtocolError({.id = "protocol/bad-format",
-                                    .where = "--format",
-                                    .what = "unknown format",
-                                    .expected = "auto, plain, wikitext, jsonl, npy, uint16, uint32",
-                                    .found = options.format,
-                                    .mend = "choose one of these"});
+    throw wanamaker::ProtocolError(
+        {.id = "protocol/bad-format",
+         .where = "--format",
+         .what = "unknown format",
+         .expected = "auto, plain, wikitext, jsonl, csv, lambada, npy, uint16, uint32",
+         .found = options.format,
+         .mend = "choose one of these"});
   }
   corpus.format = *format;
+  if (!options.field.empty()) corpus.field = options.field;
+  corpus.detokenisation = wanamaker::detokenisation_of_name(options.detokenise).value();
   if (options.separator >= 0) {
     corpus.separator = static_cast<wanamaker::TokenId>(options.separator);
   }
@@ -75,10 +83,52 @@ std::vector<fs::path> model_folders(const Options& options) {
   return folders;
 }
 
-Texts read_texts(const Options& options, const fs::path& model_folder,
-                 wanamaker::ExecutorRef executor, const wanamaker::Progress& progress) {
-  const std::vector<fs::path> paths = text_paths(options);
-  const wanamaker::Corpus corpus = wanamaker::read_corpus(paths, corpus_options(options));
+namespace {
+
+// One line of JSON for each document, written as its ids come.
+class IdPrinter {
+ public:
+  void begin(const wanamaker::Document&) {
+    std::cout << "{\"ids\":[";
+    separator_ = "";
+  }
+  void add(std::span<const wanamaker::TokenId> ids) {
+    text_.clear();
+    for (const wanamaker::TokenId id : ids) {
+      text_.append(separator_).append(std::to_string(id));
+      separator_ = ",";
+    }
+    std::cout << text_;
+  }
+  void end() {
+    std::cout << "]}\n";
+    if (!std::cout) check_output_written();  // nobody reads on: no need to go on
+  }
+
+ private:
+  std::string text_;
+  const char* separator_ = "";
+};
+
+}  // namespace
+
+void print_token_ids(const Options& options, const fs::path& model_folder,
+                     wanamaker::ExecutorRef executor, const wanamaker::Progress& progress) {
+  std::optional<wanamaker::Tokenizer> tokenizer;
+  const auto get_tokenizer = [&]() -> const wanamaker::Tokenizer* {
+    return &tokenizer.emplace(wanamaker::Tokenizer::of_model(model_folder));
+  };
+  IdPrinter printer;
+  wanamaker::stream_tokens(text_paths(options), corpus_options(options), get_tokenizer, executor,
+                           progress, printer);
+}
+
+wanamaker::Corpus read_documents(const Options& options) {
+  return wanamaker::read_corpus(text_paths(options), corpus_options(options));
+}
+
+Texts encode_documents(const wanamaker::Corpus& corpus, const fs::path& model_folder,
+                       wanamaker::ExecutorRef executor, const wanamaker::Progress& progress) {
   const bool needs_tokenizer =
       std::any_of(corpus.documents.begin(), corpus.documents.end(),
                   [](const wanamaker::Document& d) { return d.has_text(); });
@@ -94,13 +144,41 @@ Texts read_texts(const Options& options, const fs::path& model_folder,
   return texts;
 }
 
+Texts encode_passages(const wanamaker::Corpus& corpus, const fs::path& model_folder,
+                      const wanamaker::WindowRule& rule, wanamaker::ExecutorRef executor,
+                      const wanamaker::Progress& progress) {
+  Index longest = rule.window - (rule.bos ? 1 : 0);
+  if (rule.truncation > 0) longest = std::min(longest, rule.truncation);
+  const auto tokenizer = wanamaker::Tokenizer::of_model(model_folder);
+  wanamaker::PassageCorpus passages =
+      wanamaker::tokenize_passages(corpus, tokenizer, longest, executor, progress);
+  return {std::move(passages.corpus), corpus.content_hash(), tokenizer.content_hash(),
+          std::move(passages.target_tokens)};
+}
+
 namespace {
 
+// The published procedures read rows of files, for each model anew, and leave them as they are.
+void check_published_texts(const Options& options) {
+  const bool piped =
+      std::any_of(options.texts.begin(), options.texts.end(), wanamaker::is_standard_input);
+  if (!piped && options.detokenise == "none") return;
+  throw wanamaker::ProtocolError({.id = "protocol/published-texts",
+                                  .where = piped ? "--text -" : "--detokenise",
+                                  .what = "not with --protocol " + options.protocol,
+                                  .expected = "texts in files, left as they are",
+                                  .found = piped ? "standard input" : options.detokenise,
+                                  .mend = "leave it out, or use --protocol rigorous"});
+}
+
 std::vector<std::string> all_rows(const Options& options) {
+  check_published_texts(options);
   std::vector<std::string> rows;
   for (const fs::path& path : text_paths(options)) {
-    std::vector<std::string> own = wanamaker::read_rows(path);
-    std::move(own.begin(), own.end(), std::back_inserter(rows));
+    for (const wanamaker::CorpusFile& file : wanamaker::corpus_files(path)) {
+      std::vector<std::string> own = wanamaker::read_rows(file.path);
+      std::move(own.begin(), own.end(), std::back_inserter(rows));
+    }
   }
   return rows;
 }
@@ -120,8 +198,9 @@ Texts encode_texts(const std::vector<std::string>& texts, const fs::path& model_
     corpus.documents.push_back(std::move(document));
   }
   const auto tokenizer = wanamaker::Tokenizer::of_model(model_folder);
-  return {wanamaker::tokenize(corpus, &tokenizer, executor, progress), corpus.content_hash(),
-          tokenizer.content_hash()};
+  return {.corpus = wanamaker::tokenize(corpus, &tokenizer, executor, progress),
+          .corpus_hash = corpus.content_hash(),
+          .tokenizer_hash = tokenizer.content_hash()};
 }
 
 }  // namespace
@@ -189,6 +268,7 @@ wanamaker::Protocol make_protocol(const Options& options, const wanamaker::Windo
                                   const Texts& texts, const std::string& arithmetic) {
   wanamaker::Protocol protocol;
   protocol.name = options.protocol;
+  protocol.detokenisation = options.detokenise;
   protocol.window = rule.window;
   protocol.stride = rule.stride;
   protocol.bos = rule.bos.has_value();

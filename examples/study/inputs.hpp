@@ -15,18 +15,31 @@ namespace study {
 /// Folders (or GGUF files) of the models to run: one, or the two that come with the program.
 std::vector<std::filesystem::path> model_folders(const Options& options);
 
-/// The texts, read and encoded with the model's tokenizer (none is needed where all texts are ready
-/// ids), and what the protocol has to say about them.
+/// Prints {"ids": […]} for every document on standard output as it is read.
+void print_token_ids(const Options& options, const std::filesystem::path& model_folder,
+                     wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);
+
+/// The documents of the texts, as the options have them.
+wanamaker::Corpus read_documents(const Options& options);
+
+/// The texts, encoded with the model's tokenizer (none is needed where all are ready ids), and what
+/// the protocol has to say about them.
 struct Texts {
   wanamaker::TokenizedCorpus corpus;
   std::string corpus_hash;
   std::string tokenizer_hash;
+  std::vector<wanamaker::Index> last_word_tokens{};  // of passages whose last word is wanted
 };
-Texts read_texts(const Options& options, const std::filesystem::path& model_folder,
-                 wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);
+Texts encode_documents(const wanamaker::Corpus& corpus, const std::filesystem::path& model_folder,
+                       wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);
 
-/// The same texts as rows, each with its line feed and as a document of its own; blank rows have no
-/// ids. As one stream: rows that are not blank, joined by a blank line, as one document.
+/// The documents as passages whose last words are to be predicted, each one window by the rule.
+Texts encode_passages(const wanamaker::Corpus& corpus, const std::filesystem::path& model_folder,
+                      const wanamaker::WindowRule& rule, wanamaker::ExecutorRef executor,
+                      const wanamaker::Progress& progress);
+
+/// The options' texts as rows, each with its line feed and as a document of its own; blank rows
+/// have no ids. As one stream: rows that are not blank, joined by a blank line, as one document.
 Texts read_rows_as_documents(const Options& options, const std::filesystem::path& model_folder,
                              wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);
 Texts read_stream(const Options& options, const std::filesystem::path& model_folder,

@@ -10,16 +10,6 @@
 
 namespace {
 
-// A stream drops what it could not write; without this a full device would pass for success.
-void check_output_written() {
-  std::cout.flush();
-  if (std::cout) return;
-  throw wanamaker::FileError({.id = "file/output-lost",
-                              .where = "standard output",
-                              .what = "could not be written to its end",
-                              .mend = "free some space, or write elsewhere"});
-}
-
 int run(const study::Options& options) {
   if (options.command == "tokenize") study::run_tokenize(options);
   if (options.command == "perplexity") study::run_perplexity(options);
@@ -27,7 +17,7 @@ int run(const study::Options& options) {
   if (options.command == "gate-curve") study::run_gate_curve(options);
   if (options.command == "compound") study::run_compound(options);
   if (options.command == "all") study::run_all(options);
-  check_output_written();
+  study::check_output_written();
   return 0;
 }
 

@@ -39,9 +39,20 @@ void add_input_options(CLI::App& command, Options& o) {
                   "models that come with the program")
       ->capture_default_str();
   command.add_option("--text", o.texts,
-                     "text files: plain, wikitext, JSON lines with 'text' or 'ids', .npy or .bin "
-                     "token ids [three small corpora that come with the program]");
-  command.add_option("--format", o.format, "auto, plain, wikitext, jsonl, npy, uint16 or uint32")
+                     "text files, folders of them, or - for standard input: plain, wikitext, JSON "
+                     "lines with 'text' or 'ids', CSV, packed with gzip or zstd or not; .npy or "
+                     ".bin token ids [three small corpora that come with the program]");
+  command
+      .add_option("--format", o.format,
+                  "auto, plain, wikitext, jsonl, csv, lambada, npy, uint16 or uint32")
+      ->capture_default_str();
+  command.add_option("--field", o.field,
+                     "where JSON lines (a key, or a pointer such as /a/0/b) and CSV (a column) "
+                     "have the text [text]");
+  command
+      .add_option("--detokenise", o.detokenise,
+                  "none, or wikitext: spaces around its marks taken away before encoding")
+      ->check(CLI::IsMember({"none", "wikitext"}))
       ->capture_default_str();
   command.add_option("--separator", o.separator,
                      "token id that ends a document in .npy and .bin files");

@@ -22,6 +22,8 @@ struct Options {
   std::string protocol = "rigorous";
   std::string layers;
   std::string format = "auto";
+  std::string field;
+  std::string detokenise = "none";
   std::string backend;
   wanamaker::Index window = 0;
   wanamaker::Index stride = 0;

@@ -1,5 +1,6 @@
 // The study program on bad input, run as a user runs it: one clear line, exit code 1, whatever is
 // wrong. Every case damages a copy of the small model that comes with the program.
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -198,6 +199,78 @@ TEST_CASE("texts that are empty, not UTF-8, a folder, or not there") {
   SUBCASE("not there") {
     fs::remove(inputs.text());
     check_refused(inputs.perplexity(), {"text.txt"});
+  }
+}
+
+TEST_CASE("texts that are packed badly, a pipe, an empty folder, or twice standard input") {
+  Inputs inputs;
+  const auto tokenize = [&](const std::string& arguments) {
+    return run_study("tokenize --model " + quoted(inputs.model()) + " " + arguments);
+  };
+  const auto refuse_file = [&](const std::string& name, const std::string& bytes,
+                               std::vector<std::string> parts, const std::string& options = "") {
+    write_bytes(inputs / name, bytes);
+    parts.push_back(name);
+    check_refused(tokenize("--text " + quoted(inputs / name) + " " + options), parts);
+  };
+  using namespace std::string_literals;
+#if WANAMAKER_HAS_ZLIB
+  SUBCASE("gzip cut short") {
+    refuse_file("cut.txt.gz", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b"s,
+                {"byte 11", "end early"});
+  }
+#else
+  SUBCASE("gzip without its library") {
+    refuse_file("a.txt.gz", "\x1f\x8b\x08"s, {"gzip", "zlib1g-dev"});
+  }
+#endif
+#if WANAMAKER_HAS_ZSTD
+  SUBCASE("a zstd frame that is none") {
+    refuse_file("bad.txt.zst",
+                "\x28\xb5\x2f\xfd\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"s,
+                {"byte", "corrupt"});
+  }
+#else
+  SUBCASE("zstd without its library") {
+    refuse_file("a.txt.zst", "\x28\xb5\x2f\xfd"s, {"zstd", "libzstd-dev"});
+  }
+#endif
+  SUBCASE("other compression") {
+    refuse_file("a.txt.xz",
+                "\xfd"
+                "7zXZ\0"s,
+                {"xz", "gzip or zstd"});
+  }
+  SUBCASE("CSV with a quote that is never closed, or without the column") {
+    refuse_file("quote.csv", "text\nfine\n\"never\nclosed\n", {"line 3", "closing quote"});
+    refuse_file("column.csv", "title,body\na,b\n", {"'text'", "'title', 'body'", "--field"});
+    refuse_file("fields.csv", "title,text\na,b\nc\n", {"line 3", "expected 2", "found 1"});
+  }
+  SUBCASE("JSON lines without the field") {
+    refuse_file("a.jsonl", "{\"body\": \"a\"}\n{\"text\": \"b\"}\n", {"line 2", "'body'", "'text'"},
+                "--field body");
+    check_refused(tokenize("--field /a~b --text " + quoted(inputs / "a.jsonl")), {"--field", "~0"});
+  }
+  SUBCASE("a pipe, which must not be waited for") {
+    REQUIRE(mkfifo((inputs / "pipe.txt").c_str(), 0600) == 0);
+    check_refused(tokenize("--text " + quoted(inputs / "pipe.txt")), {"pipe.txt", "a pipe"});
+  }
+  SUBCASE("a folder without texts") {
+    fs::create_directory(inputs / "folder");
+    check_refused(tokenize("--text " + quoted(inputs / "folder")), {"folder", ".jsonl"});
+  }
+  SUBCASE("standard input: twice, empty, a folder, not UTF-8") {
+    check_refused(tokenize("--text - - </dev/null"), {"--text -", "once"});
+    check_refused(tokenize("--text - </dev/null"), {"standard input", "empty"});
+    check_refused(tokenize("--text - <" + quoted(inputs.model())), {"standard input"});
+    write_bytes(inputs / "bytes", "good \xff");
+    check_refused(tokenize("--text - <" + quoted(inputs / "bytes")), {"standard input, byte 5"});
+  }
+  SUBCASE("with a published protocol, which leaves texts as they are") {
+    check_refused(run_study("sweep --protocol paper-rows --detokenise wikitext --quiet --model " +
+                            quoted(inputs.model()) + " --text " + quoted(inputs.text()) +
+                            " --out " + quoted(inputs / "out")),
+                  {"--detokenise", "paper-rows"});
   }
 }
 

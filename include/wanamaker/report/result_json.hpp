@@ -44,6 +44,7 @@ inline OrderedJson json_of(const std::optional<Interval>& interval) {
 inline OrderedJson json_of(const Protocol& p) {
   return {{"name", p.name},
           {"join_rule", p.join_rule},
+          {"detokenisation", p.detokenisation},
           {"window", p.window},
           {"stride", p.stride},
           {"bos", p.bos},
@@ -72,19 +73,25 @@ inline OrderedJson json_of(const PerplexityResult& r) {
   for (const DocumentLoss& d : r.document_losses) {
     documents.push_back({{"name", d.name}, {"tokens", d.tokens}, {"nll_sum", d.nll_sum}});
   }
-  return {{"schema", "wanamaker/1"},
-          {"command", "perplexity"},
-          {"protocol", json_of(r.protocol)},
-          {"model", json_of(r.model)},
-          {"documents", r.documents},
-          {"tokens", r.tokens},
-          {"context_tokens", r.context_tokens},
-          {"nll_sum", r.nll_sum},
-          {"perplexity", r.perplexity},
-          {"bits_per_byte", detail::json_or_null(r.bits_per_byte)},
-          {"word_perplexity", detail::json_or_null(r.word_perplexity)},
-          {"token_ids_hash", r.protocol.token_ids_hash},
-          {"document_losses", documents}};
+  OrderedJson json = {{"schema", "wanamaker/1"},
+                      {"command", "perplexity"},
+                      {"protocol", json_of(r.protocol)},
+                      {"model", json_of(r.model)},
+                      {"documents", r.documents},
+                      {"tokens", r.tokens},
+                      {"context_tokens", r.context_tokens},
+                      {"nll_sum", r.nll_sum},
+                      {"perplexity", r.perplexity},
+                      {"bits_per_byte", detail::json_or_null(r.bits_per_byte)},
+                      {"word_perplexity", detail::json_or_null(r.word_perplexity)},
+                      {"token_ids_hash", r.protocol.token_ids_hash},
+                      {"document_losses", documents}};
+  if (r.last_words) {
+    json["lambada"] = {{"last_word_accuracy", r.last_words->accuracy},
+                       {"last_word_perplexity", r.last_words->perplexity},
+                       {"passages", r.last_words->passages}};
+  }
+  return json;
 }
 
 inline OrderedJson json_of(const DistributionSummary& d) {

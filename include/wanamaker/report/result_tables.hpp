@@ -1,8 +1,10 @@
 // Results as short tables for people, and as CSV for spreadsheets.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "wanamaker/report/text_table.hpp"
 #include "wanamaker/study/compound_result.hpp"
@@ -32,14 +34,27 @@ inline const VariantResult* variant_named(const LayerResult& layer, const std::s
 
 }  // namespace detail
 
-/// One line of a table of perplexities.
+/// One line for each model; last words where they were measured.
 inline TextTable perplexity_table(const std::vector<PerplexityResult>& results) {
-  TextTable table(
-      {"model", "documents", "tokens", "perplexity", "bits per byte", "word perplexity"});
+  const bool has_last_words =
+      std::any_of(results.begin(), results.end(),
+                  [](const PerplexityResult& r) { return r.last_words.has_value(); });
+  std::vector<std::string> header = {"model",      "documents",     "tokens",
+                                     "perplexity", "bits per byte", "word perplexity"};
+  if (has_last_words) header.insert(header.end(), {"last-word accuracy", "last-word perplexity"});
+  TextTable table(header);
   for (const PerplexityResult& r : results) {
-    table.add({r.model.name, std::to_string(r.documents), std::to_string(r.tokens),
-               fixed_text(r.perplexity, 2), r.bits_per_byte ? fixed_text(*r.bits_per_byte, 3) : "–",
-               r.word_perplexity ? fixed_text(*r.word_perplexity, 1) : "–"});
+    std::vector<std::string> line = {r.model.name,
+                                     std::to_string(r.documents),
+                                     std::to_string(r.tokens),
+                                     fixed_text(r.perplexity, 2),
+                                     r.bits_per_byte ? fixed_text(*r.bits_per_byte, 3) : "–",
+                                     r.word_perplexity ? fixed_text(*r.word_perplexity, 1) : "–"};
+    if (has_last_words) {
+      line.push_back(r.last_words ? fixed_text(r.last_words->accuracy, 4) : "–");
+      line.push_back(r.last_words ? fixed_text(r.last_words->perplexity, 2) : "–");
+    }
+    table.add(line);
   }
   return table;
 }

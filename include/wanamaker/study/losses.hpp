@@ -27,15 +27,13 @@ inline void check_finite_losses(std::span<const double> losses, const std::strin
                         .mend = "check the weights, or compute with --backend reference (double)"});
 }
 
-/// NLL in nats of every scored token of the set, in its order, with the policies that override
-/// MLPs; `before(batch)` is called before each batch. Throws NumericalError, Cancelled, and what
-/// Transformer::embed throws.
-template <class B, class Before>
-std::vector<double> run_losses_with(B& backend, const AnyTransformer<B>& model,
-                                    const MlpOverrides<B>& overrides, const EvaluationSet& set,
-                                    Workspace<B>& workspace, const Progress& progress,
-                                    const std::string& stage, Before&& before) {
-  std::vector<double> losses(static_cast<std::size_t>(set.scored()));
+namespace detail {
+
+/// Runs the batches of a set; `score(batch, residual)` sees the final stream of each.
+template <class B, class Before, class Score>
+void run_batches(B& backend, const AnyTransformer<B>& model, const MlpOverrides<B>& overrides,
+                 const EvaluationSet& set, Workspace<B>& workspace, const Progress& progress,
+                 const std::string& stage, Before&& before, Score&& score) {
   const Index batches = static_cast<Index>(set.batches.size());
   for (Index b = 0; b < batches; ++b) {
     progress(stage, b, batches);
@@ -46,10 +44,28 @@ std::vector<double> run_losses_with(B& backend, const AnyTransformer<B>& model,
     before(batch);
     model.embed(backend, packed, residual);
     forward_blocks(backend, model, overrides, 0, model.layers(), packed, residual, workspace);
-    const std::vector<double> own = model.token_losses(backend, residual, batch.scored, workspace);
-    std::copy(own.begin(), own.end(), losses.begin() + batch.first_loss);
+    score(batch, residual);
   }
   progress(stage, batches, batches);
+}
+
+}  // namespace detail
+
+/// NLL in nats of every scored token of the set, in its order, with the policies that override
+/// MLPs; `before(batch)` is called before each batch. Throws NumericalError, Cancelled, and what
+/// Transformer::embed throws.
+template <class B, class Before>
+std::vector<double> run_losses_with(B& backend, const AnyTransformer<B>& model,
+                                    const MlpOverrides<B>& overrides, const EvaluationSet& set,
+                                    Workspace<B>& workspace, const Progress& progress,
+                                    const std::string& stage, Before&& before) {
+  std::vector<double> losses(static_cast<std::size_t>(set.scored()));
+  detail::run_batches(backend, model, overrides, set, workspace, progress, stage, before,
+                      [&](const EvaluationBatch& batch, const_matrix_view_t<B> residual) {
+                        const std::vector<double> own =
+                            model.token_losses(backend, residual, batch.scored, workspace);
+                        std::copy(own.begin(), own.end(), losses.begin() + batch.first_loss);
+                      });
   check_finite_losses(losses, stage);
   return losses;
 }
@@ -61,6 +77,25 @@ std::vector<double> run_losses(B& backend, const AnyTransformer<B>& model, const
                                const std::string& stage = "losses") {
   return run_losses_with(backend, model, MlpOverrides<B>{}, set, workspace, progress, stage,
                          [](const EvaluationBatch&) {});
+}
+
+/// The same, with the ranks of the scored tokens among the model's choices.
+template <class B>
+TokenScores run_token_scores(B& backend, const AnyTransformer<B>& model, const EvaluationSet& set,
+                             Workspace<B>& workspace, const Progress& progress = {},
+                             const std::string& stage = "losses") {
+  const std::size_t scored = static_cast<std::size_t>(set.scored());
+  TokenScores scores{std::vector<double>(scored), std::vector<double>(scored)};
+  detail::run_batches(
+      backend, model, MlpOverrides<B>{}, set, workspace, progress, stage,
+      [](const EvaluationBatch&) {},
+      [&](const EvaluationBatch& batch, const_matrix_view_t<B> residual) {
+        const TokenScores own = model.token_scores(backend, residual, batch.scored, workspace);
+        std::copy(own.losses.begin(), own.losses.end(), scores.losses.begin() + batch.first_loss);
+        std::copy(own.ranks.begin(), own.ranks.end(), scores.ranks.begin() + batch.first_loss);
+      });
+  check_finite_losses(scores.losses, stage);
+  return scores;
 }
 
 /// Sum in order; the one way in which sums of losses are made.

@@ -1,14 +1,18 @@
 // Perplexity of a model on a corpus, by token, word and byte.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <numbers>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "wanamaker/study/losses.hpp"
 #include "wanamaker/study/protocol.hpp"
+#include "wanamaker/text/last_word.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -34,6 +38,13 @@ struct DocumentLoss {
   double nll_sum = 0;  ///< nats
 };
 
+/// How well the last words of passages are predicted, as LAMBADA asks (Paperno et al. 2016).
+struct LastWordResult {
+  Index passages = 0;
+  double accuracy = 0;    ///< share of passages all of whose last word's tokens are greedy choices
+  double perplexity = 0;  ///< exp of the mean over passages of the last word's summed NLL
+};
+
 /// perplexity = exp(nll_sum / tokens); bits per byte = nll_sum / ln 2 / bytes and word perplexity
 /// = exp(nll_sum / words) count the bytes and words of the documents' whole texts, so they need
 /// windows that score (nearly) all tokens. Missing for ready ids.
@@ -48,6 +59,7 @@ struct PerplexityResult {
   std::optional<double> bits_per_byte{};
   std::optional<double> word_perplexity{};
   std::vector<DocumentLoss> document_losses{};
+  std::optional<LastWordResult> last_words{};  ///< where documents are such passages
 };
 
 /// exp(nats), the largest double where that overflows: JSON knows no infinity.
@@ -91,18 +103,11 @@ inline void add_text_measures(PerplexityResult& result, const TokenizedCorpus& c
     result.word_perplexity = perplexity_of(result.nll_sum / static_cast<double>(words));
 }
 
-}  // namespace detail
-
-/// Measures the documents of `set` (made from `corpus` by the protocol's rule). Throws what
-/// run_losses throws.
-template <class B>
-PerplexityResult measure_perplexity(B& backend, const AnyTransformer<B>& model,
-                                    const TokenizedCorpus& corpus, const EvaluationSet& set,
-                                    const Protocol& protocol, Workspace<B>& workspace,
-                                    const Progress& progress = {}) {
-  const std::vector<double> losses =
-      run_losses(backend, model, set, workspace, progress, "perplexity");
-  PerplexityResult result{.protocol = protocol, .model = summarise_model(model)};
+/// The result of the losses of a set.
+inline PerplexityResult perplexity_result(std::span<const double> losses,
+                                          const TokenizedCorpus& corpus, const EvaluationSet& set,
+                                          const Protocol& protocol, const ModelSummary& model) {
+  PerplexityResult result{.protocol = protocol, .model = model};
   result.documents = static_cast<Index>(set.documents.size());
   result.tokens = set.scored();
   result.context_tokens = set.tokens - set.scored();
@@ -112,11 +117,72 @@ PerplexityResult measure_perplexity(B& backend, const AnyTransformer<B>& model,
     const TokenizedDocument& document =
         corpus.documents[static_cast<std::size_t>(set.documents[i])];
     result.document_losses.push_back({document.name, static_cast<Index>(end - begin),
-                                      sum_of(std::span(losses).subspan(begin, end - begin))});
+                                      sum_of(losses.subspan(begin, end - begin))});
     result.nll_sum += result.document_losses.back().nll_sum;
   }
   result.perplexity = perplexity_of(result.nll_sum / static_cast<double>(result.tokens));
-  detail::add_text_measures(result, corpus, set.documents);
+  add_text_measures(result, corpus, set.documents);
+  return result;
+}
+
+/// `targets[i]`: tokens of the last word of document i of the set, whose losses are the document's
+/// last.
+inline LastWordResult last_word_result(const TokenScores& scores, const EvaluationSet& set,
+                                       std::span<const Index> targets) {
+  LastWordResult result{.passages = static_cast<Index>(set.documents.size())};
+  double hits = 0, nll = 0;
+  for (std::size_t i = 0; i < set.documents.size(); ++i) {
+    const auto end = static_cast<std::size_t>(set.document_offsets[i + 1]);
+    const auto count = static_cast<std::size_t>(targets[i]);
+    const auto ranks = std::span(scores.ranks).subspan(end - count, count);
+    hits += std::all_of(ranks.begin(), ranks.end(), [](double rank) { return rank == 0; }) ? 1 : 0;
+    nll += sum_of(std::span(scores.losses).subspan(end - count, count));
+  }
+  const auto passages = static_cast<double>(result.passages);
+  result.accuracy = hits / passages;
+  result.perplexity = perplexity_of(nll / passages);
+  return result;
+}
+
+}  // namespace detail
+
+/// Measures the documents of `set` (made from `corpus` by the protocol's rule). Throws what
+/// run_losses throws.
+template <class B>
+PerplexityResult measure_perplexity(B& backend, const AnyTransformer<B>& model,
+                                    const TokenizedCorpus& corpus, const EvaluationSet& set,
+                                    const Protocol& protocol, Workspace<B>& workspace,
+                                    const Progress& progress = {}) {
+  return detail::perplexity_result(
+      run_losses(backend, model, set, workspace, progress, "perplexity"), corpus, set, protocol,
+      summarise_model(model));
+}
+
+/// The same of passages (tokenize_passages), each of which must be one window of the set, with how
+/// well their last words are predicted. Throws ProtocolError where the set does not score all
+/// tokens of a last word.
+template <class B>
+PerplexityResult measure_last_words(B& backend, const AnyTransformer<B>& model,
+                                    const TokenizedCorpus& corpus,
+                                    std::span<const Index> target_tokens, const EvaluationSet& set,
+                                    const Protocol& protocol, Workspace<B>& workspace,
+                                    const Progress& progress = {}) {
+  std::vector<Index> targets;
+  for (std::size_t i = 0; i < set.documents.size(); ++i) {
+    const auto document = static_cast<std::size_t>(set.documents[i]);
+    targets.push_back(target_tokens[document]);
+    if (targets[i] <= set.document_offsets[i + 1] - set.document_offsets[i]) continue;
+    throw ProtocolError({.id = "protocol/last-word-not-scored",
+                         .where = corpus.documents[document].source,
+                         .what = "the window rule does not score the whole last word",
+                         .expected = std::to_string(targets[i]) + " scored tokens",
+                         .mend = "use windows as long as the passages"});
+  }
+  const TokenScores scores =
+      run_token_scores(backend, model, set, workspace, progress, "perplexity");
+  PerplexityResult result =
+      detail::perplexity_result(scores.losses, corpus, set, protocol, summarise_model(model));
+  result.last_words = detail::last_word_result(scores, set, targets);
   return result;
 }
 

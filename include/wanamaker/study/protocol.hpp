@@ -20,6 +20,7 @@ struct Protocol {
   Index stride = 0;      ///< a new window every so many tokens, S <= W
   bool bos = false;      ///< a beginning-of-text token opens each window
   Index truncation = 0;  ///< tokens used of a document at most; 0: all
+  std::string detokenisation = "none";  ///< rules that the texts went through before encoding
   std::string first_token_rule = "the first token of a window is context only";
   std::string arithmetic = "float";  ///< of the forward pass; losses are double
   std::uint64_t seed = 0;
@@ -36,7 +37,7 @@ inline std::string protocol_hash(const Protocol& p) {
   Sha256 hash;
   const auto text = [&hash](const std::string& s) { hash.update_number(s.size()).update(s); };
   const auto number = [&hash](Index n) { hash.update_number(static_cast<std::uint64_t>(n)); };
-  for (const std::string* s : {&p.name, &p.join_rule, &p.first_token_rule, &p.arithmetic,
+  for (const std::string* s : {&p.name, &p.join_rule, &p.detokenisation, &p.first_token_rule, &p.arithmetic,
                                &p.corpus_hash, &p.tokenizer_hash, &p.token_ids_hash}) {
     text(*s);
   }
