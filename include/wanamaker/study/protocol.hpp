@@ -16,10 +16,10 @@ namespace wanamaker::inline WANAMAKER_ABI {
 struct Protocol {
   std::string name = "rigorous";  ///< rigorous, paper-rows or paper-stream
   std::string join_rule = "each document on its own";
-  Index window = 0;      ///< tokens of context at most, W
-  Index stride = 0;      ///< a new window every so many tokens, S <= W
-  bool bos = false;      ///< a beginning-of-text token opens each window
-  Index truncation = 0;  ///< tokens used of a document at most; 0: all
+  Index window = 0;                     ///< tokens of context at most, W
+  Index stride = 0;                     ///< a new window every so many tokens, S <= W
+  bool bos = false;                     ///< a beginning-of-text token opens each window
+  Index truncation = 0;                 ///< tokens used of a document at most; 0: all
   std::string detokenisation = "none";  ///< rules that the texts went through before encoding
   std::string first_token_rule = "the first token of a window is context only";
   std::string arithmetic = "float";  ///< of the forward pass; losses are double
@@ -37,8 +37,9 @@ inline std::string protocol_hash(const Protocol& p) {
   Sha256 hash;
   const auto text = [&hash](const std::string& s) { hash.update_number(s.size()).update(s); };
   const auto number = [&hash](Index n) { hash.update_number(static_cast<std::uint64_t>(n)); };
-  for (const std::string* s : {&p.name, &p.join_rule, &p.detokenisation, &p.first_token_rule, &p.arithmetic,
-                               &p.corpus_hash, &p.tokenizer_hash, &p.token_ids_hash}) {
+  for (const std::string* s :
+       {&p.name, &p.join_rule, &p.detokenisation, &p.first_token_rule, &p.arithmetic,
+        &p.corpus_hash, &p.tokenizer_hash, &p.token_ids_hash}) {
     text(*s);
   }
   for (const Index n : {p.window, p.stride, p.truncation, Index{p.bos}}) number(n);
