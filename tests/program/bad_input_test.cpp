@@ -1,16 +1,15 @@
 // The study program on bad input, run as a user runs it: one clear line, exit code 1, whatever is
 // wrong. Every case damages a copy of the small model that comes with the program.
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "program/study_process.hpp"
 #include "testing.hpp"
 
 namespace {
@@ -19,36 +18,6 @@ namespace fs = std::filesystem;
 using namespace wanamaker_test;
 
 const fs::path whole_model = fs::path(WANAMAKER_EXAMPLES_DATA) / "models/books-gpt2";
-
-struct Outcome {
-  int code = -1;  // of a signal: 1000 + its number
-  std::string errors;
-};
-
-std::string quoted(const fs::path& path) {
-  return "'" + path.string() + "'";
-}
-
-/// Runs `study ARGUMENTS`, its standard output in a file.
-Outcome run_study(const std::string& arguments, const fs::path& output = "/dev/null") {
-  const TemporaryFolder folder;
-  const fs::path errors = folder / "errors";
-  const std::string command =
-      quoted(WANAMAKER_STUDY) + " " + arguments + " >" + quoted(output) + " 2>" + quoted(errors);
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), read_bytes(errors)};
-}
-
-/// Exit code 1 and one line, which has each of `parts`.
-void check_refused(const Outcome& outcome, const std::vector<std::string>& parts) {
-  INFO("standard error: ", outcome.errors);
-  CHECK(outcome.code == 1);
-  CHECK(std::count(outcome.errors.begin(), outcome.errors.end(), '\n') == 1);
-  for (const std::string& part : parts) {
-    INFO("looked for: ", part);
-    CHECK(outcome.errors.find(part) != std::string::npos);
-  }
-}
 
 /// A text, a copy of the model and a folder for results.
 class Inputs {

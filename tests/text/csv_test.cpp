@@ -122,6 +122,8 @@ TEST_CASE("a CSV corpus: the text's column, names, lines") {
   const Corpus titles = read_corpus(folder / "a.csv", {.field = "title"});
   CHECK(titles.documents[0].text() == "first");
   CHECK(titles.documents[0].name == "a.csv:2");
+  write_bytes(folder / "b.csv", "/a~b\nx\n");
+  CHECK(read_corpus(folder / "b.csv", {.field = "/a~b"}).documents.at(0).text() == "x");
 }
 
 TEST_CASE("CSV without the column, with another number of fields, or empty") {

@@ -1,7 +1,10 @@
 // Texts cut in pieces: the same ids as the whole, for every tokenizer that allows a cut.
 #include "wanamaker/text/token_stream.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -182,9 +185,9 @@ TEST_CASE("every recorded pipeline that allows cuts gives the ids of the whole")
   const Json document = parse_json_file(std::filesystem::path(WANAMAKER_SOURCE_DIR) /
                                         "tests/reference/pipelines.json");
   Index allowing = 0;
-  for (const auto& [name, variant] : document.at("variants").items()) {
-    CAPTURE(name);
-    Json json = variant;
+  for (const auto& item : document.at("variants").items()) {
+    CAPTURE(item.key());
+    Json json = item.value();
     const auto model = json.at("model").get<std::string>();
     json["model"] = document.at("models").at(model);
     for (const char* off : {"unk_token", "fuse_unk", "byte_fallback", "ignore_merges"}) {
@@ -283,6 +286,48 @@ TEST_CASE("a stream of long and short documents has the ids of the documents") {
     for (std::size_t i = 0; i < collected.ids.size(); ++i) {
       CHECK(collected.names[i] == expected.documents[i].name);
       CHECK(collected.ids[i] == expected.documents[i].ids);
+    }
+  }
+}
+
+TEST_CASE("a long text comes in pieces, before it is read to its end") {
+  struct Largest {
+    std::size_t ids = 0, pieces = 0;
+    void begin(const Document&) {}
+    void add(std::span<const TokenId> more) {
+      ids = std::max(ids, more.size());
+      ++pieces;
+    }
+    void end() {}
+  };
+  const Tokenizer tokenizer = byte_tokenizer();
+  const TemporaryFolder folder;
+  std::string text;
+  while (text.size() < 3'000'000) text += "some words of prose 1 2 3.\n";
+  write_bytes(folder / "a.txt", text);
+  Largest largest;
+  const std::vector<std::filesystem::path> paths = {folder / "a.txt"};
+  stream_tokens(
+      paths, {}, [&] { return &tokenizer; }, {}, {}, largest);
+  CHECK(largest.pieces > 10);
+  CHECK(largest.ids < 600'000);
+}
+
+TEST_CASE("vocabularies of real models, where someone has them: any allowed cut") {
+  const char* named = std::getenv("WANAMAKER_GGUF_VOCABULARIES");
+  if (named == nullptr) {
+    MESSAGE("skipped: WANAMAKER_GGUF_VOCABULARIES names no folder");
+    return;
+  }
+  RandomStream random(66);
+  for (const auto& entry : std::filesystem::directory_iterator(named)) {
+    CAPTURE(entry.path().string());
+    try {
+      const Tokenizer tokenizer = Tokenizer::of_model(entry.path());
+      const Index cuts = check_cuts(tokenizer, {"<s>", "<|endoftext|>"}, random, 300);
+      MESSAGE(entry.path().filename().string() << ": " << cuts << " cuts");
+    } catch (const Error&) {
+      // A kind of tokenizer that is refused.
     }
   }
 }

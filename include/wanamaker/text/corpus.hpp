@@ -54,9 +54,7 @@ template <class Sink>
 class CorpusFileReader {
  public:
   CorpusFileReader(const CorpusFile& file, const CorpusOptions& options, Sink& sink)
-      : file_(file), options_(options), sink_(sink) {
-    check_field(options.field);
-  }
+      : file_(file), options_(options), sink_(sink) {}
 
   void read() {
     const CorpusFormat by_name = options_.format == CorpusFormat::automatic
@@ -119,6 +117,7 @@ class CorpusFileReader {
   }
 
   void read_json_lines(TextSource& text, const std::optional<std::string>& field) {
+    check_field(field);
     for_each_row(text, options_.largest_document, [&](const Row& row) {
       if (is_blank(row.text)) return;
       const JsonLine line(row.line(), place(row.number), field);

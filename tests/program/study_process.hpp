@@ -1,0 +1,49 @@
+// The study program run as a user runs it.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "testing.hpp"
+
+namespace wanamaker_test {
+
+/// For the shell.
+inline std::string quoted(const std::filesystem::path& path) {
+  return "'" + path.string() + "'";
+}
+
+/// How a run ended.
+struct Outcome {
+  int code = -1;  // of a signal: 1000 + its number
+  std::string errors;
+};
+
+/// Runs `study ARGUMENTS`, its standard output in a file.
+inline Outcome run_study(const std::string& arguments,
+                         const std::filesystem::path& output = "/dev/null") {
+  const TemporaryFolder folder;
+  const std::filesystem::path errors = folder / "errors";
+  const std::string command =
+      quoted(WANAMAKER_STUDY) + " " + arguments + " >" + quoted(output) + " 2>" + quoted(errors);
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), read_bytes(errors)};
+}
+
+/// Exit code 1 and one line, which has each of `parts`.
+inline void check_refused(const Outcome& outcome, const std::vector<std::string>& parts) {
+  INFO("standard error: ", outcome.errors);
+  CHECK(outcome.code == 1);
+  CHECK(std::count(outcome.errors.begin(), outcome.errors.end(), '\n') == 1);
+  for (const std::string& part : parts) {
+    INFO("looked for: ", part);
+    CHECK(outcome.errors.find(part) != std::string::npos);
+  }
+}
+
+}  // namespace wanamaker_test
