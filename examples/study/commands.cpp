@@ -18,8 +18,10 @@
 #include "wanamaker/io/json.hpp"
 #include "wanamaker/report/result_json.hpp"
 #include "wanamaker/report/result_tables.hpp"
+#include "wanamaker/report/side_by_side.hpp"
 #include "wanamaker/report/summary.hpp"
 #include "wanamaker/study/paper_protocol.hpp"
+#include "writing.hpp"
 
 namespace study {
 
@@ -71,14 +73,22 @@ void make_folder(const fs::path& folder) {
                               .mend = "choose another --out"});
 }
 
+// A published procedure reads its rows itself; what writes needs texts only to fit what stands in.
+bool needs_texts(const Options& options) {
+  if (options.command != "generate") {
+    return options.protocol == "rigorous" || options.command != "sweep";
+  }
+  const bool replaces = options.beside || !options.layers.empty() || !options.replace.empty();
+  return replaces && options.replace != "none" && options.replace != "zero";
+}
+
 // Calls f(run) for each model; results of several models lie in folders of their own.
 void for_each_model(const Options& options, const std::function<void(Run&)>& f) {
   wanamaker::ThreadPool pool(thread_count(options));
   const EngineMaker make_engine = engine_maker(options);
   const std::vector<fs::path> folders = model_folders(options);
-  // A published procedure reads its rows itself.
-  const bool reads_rows = options.protocol != "rigorous" && options.command == "sweep";
-  const wanamaker::Corpus corpus = reads_rows ? wanamaker::Corpus{} : read_documents(options);
+  const wanamaker::Corpus corpus =
+      needs_texts(options) ? read_documents(options) : wanamaker::Corpus{};
   ProgressLine progress(options.quiet);
   for (const fs::path& folder : folders) {
     const fs::path out = folders.size() > 1 ? options.out / folder.filename() : options.out;
@@ -86,14 +96,14 @@ void for_each_model(const Options& options, const std::function<void(Run&)>& f) 
     progress.set_title(folder.filename().string());
     Run run{options, pool, progress, folder, make_engine(folder, pool), {}, {}, {}, out};
     run.rule = window_rule(options, run.engine->config());
-    if (!reads_rows) {
+    if (needs_texts(options)) {
       const bool are_passages = options.format == "lambada" && options.command == "perplexity";
       run.texts = are_passages
                       ? encode_passages(corpus, folder, run.rule, pool, progress.callback())
                       : encode_documents(corpus, folder, pool, progress.callback());
       wanamaker::check_ids(run.texts.corpus, run.engine->config().vocabulary);
-      run.protocol = make_protocol(options, run.rule, run.texts, run.engine->arithmetic());
     }
+    run.protocol = make_protocol(options, run.rule, run.texts, run.engine->arithmetic());
     f(run);
   }
 }
@@ -245,8 +255,12 @@ wanamaker::Splits splits_of(const Run& run) {
 }
 
 LayerTask layer_task(const Run& run) {
-  return {run.texts.corpus,           splits_of(run),         run.rule, run.protocol,
-          sweep_options(run.options), run.progress.callback()};
+  return {run.texts.corpus,
+          needs_texts(run.options) ? splits_of(run) : wanamaker::Splits{},
+          run.rule,
+          run.protocol,
+          sweep_options(run.options),
+          run.progress.callback()};
 }
 
 fs::path state_file(const fs::path& out, const std::string& command) {
@@ -314,6 +328,30 @@ wanamaker::CompoundResult compound_of_run(Run& run) {
   return result;
 }
 
+// Writes on from the prompt, onto the terminal where one text is written.
+wanamaker::GenerateResult generate_of_run(Run& run, const std::string& prompt) {
+  const Stopwatch watch;
+  const auto tokenizer = wanamaker::Tokenizer::of_model(run.folder);
+  const wanamaker::ModelConfig& config = run.engine->config();
+  const std::vector<wanamaker::TokenId> ids = prompt_ids(run.options, prompt, tokenizer, config);
+  const wanamaker::GenerateOptions options = generate_options(run.options, tokenizer, config);
+  wanamaker::check_generation(config, ids, options.generation);
+  run.protocol.tokenizer_hash = tokenizer.content_hash();
+  std::cout << wanamaker::terminal_text(prompt) << (options.beside ? "\n\n" : "") << std::flush;
+  TextWriter writer(tokenizer, options.generation.ends, !options.beside);
+  wanamaker::GenerateResult result = run.engine->generate(
+      layer_task(run), ids, options, [&](const std::string& text, wanamaker::TokenId id) {
+        run.progress.clear();
+        writer.add(text, id);
+      });
+  for (wanamaker::WrittenText& text : result.texts) text.text = writer.finish(text.name);
+  if (!options.beside) std::cout << "\n";
+  result.prompt_text = prompt;
+  write_results(run, "generate", wanamaker::json_of(result), wanamaker::generate_csv(result).csv(),
+                watch);
+  return result;
+}
+
 void print_sweep(const wanamaker::SweepResult& result) {
   std::cout << "\n"
             << wanamaker::sweep_headline(result) << "\n"
@@ -358,6 +396,15 @@ void run_compound(const Options& options) {
               << wanamaker::compound_headline(result) << "\n"
               << wanamaker::compound_table(result).aligned() << wanamaker::compound_choice(result)
               << "\n";
+  });
+}
+
+void run_generate(const Options& options) {
+  const std::string prompt = read_prompt(options);
+  const bool several = model_folders(options).size() > 1;
+  for_each_model(options, [&](Run& run) {
+    if (several) std::cout << "\n" << run.folder.filename().string() << ":\n\n";
+    print_generate(generate_of_run(run, prompt));
   });
 }
 

@@ -10,7 +10,8 @@ void run_perplexity(const Options& options);
 void run_sweep(const Options& options);
 void run_gate_curve(const Options& options);
 void run_compound(const Options& options);
-/// All of them, and a summary.
+void run_generate(const Options& options);
+/// All that measure, and a summary.
 void run_all(const Options& options);
 
 }  // namespace study

@@ -29,6 +29,8 @@ class ProgressLine {
 
   /// The callback for the library; asks to stop when interrupted.
   wanamaker::Progress callback();
+  /// Removes the line; something else is to be shown.
+  void clear();
   /// What stage names are prefixed with, such as the model.
   void set_title(std::string title) { title_ = std::move(title); }
 
@@ -36,7 +38,6 @@ class ProgressLine {
   using Clock = std::chrono::steady_clock;
 
   void show(std::string_view stage, wanamaker::Index done, wanamaker::Index total);
-  void clear();
 
   bool quiet_;
   bool terminal_;

@@ -9,6 +9,7 @@
 #include "wanamaker/core/executor.hpp"
 #include "wanamaker/nn/config.hpp"
 #include "wanamaker/study/checkpoint.hpp"
+#include "wanamaker/study/generate_result.hpp"
 #include "wanamaker/study/paper_protocol.hpp"
 #include "wanamaker/study/perplexity.hpp"
 #include "wanamaker/study/splits.hpp"
@@ -49,6 +50,10 @@ class Engine {
   virtual wanamaker::CompoundResult compound(const LayerTask& task,
                                              const wanamaker::CompoundOptions& options,
                                              const wanamaker::CompoundCheckpoint& checkpoint) = 0;
+  virtual wanamaker::GenerateResult generate(const LayerTask& task,
+                                             std::span<const wanamaker::TokenId> prompt,
+                                             const wanamaker::GenerateOptions& options,
+                                             const wanamaker::OnWritten& on_written) = 0;
   virtual wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,
                                              const wanamaker::Protocol& protocol,
                                              const wanamaker::SweepOptions& options,

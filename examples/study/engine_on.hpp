@@ -8,6 +8,7 @@
 #include "wanamaker/io/model_loader.hpp"
 #include "wanamaker/study/compound.hpp"
 #include "wanamaker/study/gate_curve.hpp"
+#include "wanamaker/study/generate_study.hpp"
 #include "wanamaker/study/paper_sweep.hpp"
 
 namespace study {
@@ -58,6 +59,13 @@ class EngineOn final : public Engine {
                                      const wanamaker::CompoundOptions& options,
                                      const wanamaker::CompoundCheckpoint& checkpoint) override {
     return wanamaker::run_compound(input(task), options, checkpoint);
+  }
+
+  wanamaker::GenerateResult generate(const LayerTask& task,
+                                     std::span<const wanamaker::TokenId> prompt,
+                                     const wanamaker::GenerateOptions& options,
+                                     const wanamaker::OnWritten& on_written) override {
+    return wanamaker::run_generate(input(task), prompt, options, on_written);
   }
 
   wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,

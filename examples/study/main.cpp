@@ -16,6 +16,7 @@ int run(const study::Options& options) {
   if (options.command == "sweep") study::run_sweep(options);
   if (options.command == "gate-curve") study::run_gate_curve(options);
   if (options.command == "compound") study::run_compound(options);
+  if (options.command == "generate") study::run_generate(options);
   if (options.command == "all") study::run_all(options);
   study::check_output_written();
   return 0;

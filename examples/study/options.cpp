@@ -65,7 +65,8 @@ void add_run_options(CLI::App& command, Options& o) {
   command.add_option("--stride", o.stride, "begin a new window every so many tokens [--window]");
   command.add_option("--truncate", o.truncation, "use so many tokens of a document at most");
   command.add_flag("--bos", o.bos, "begin every window with the beginning-of-text token");
-  command.add_option("--seed", o.seed, "of splits and resampling")->capture_default_str();
+  command.add_option("--seed", o.seed, "of splits, resampling and drawn tokens")
+      ->capture_default_str();
   command.add_option("--threads", o.threads, "threads to compute with [all processors]");
   command.add_option("--backend", o.backend,
                      "eigen, blas or reference [blas where it was found, else eigen]");
@@ -77,7 +78,7 @@ void add_run_options(CLI::App& command, Options& o) {
   command.add_flag("--quiet", o.quiet, "no progress");
 }
 
-void add_sweep_options(CLI::App& command, Options& o) {
+void add_fit_options(CLI::App& command, Options& o) {
   command.add_option("--layers", o.layers, "such as 0,3-5 [all]");
   command.add_option("--fit-tokens", o.tokens.fit, "tokens to fit surrogates on at most")
       ->capture_default_str();
@@ -93,6 +94,10 @@ void add_sweep_options(CLI::App& command, Options& o) {
                   "the select split")
       ->delimiter(',')
       ->capture_default_str();
+}
+
+void add_sweep_options(CLI::App& command, Options& o) {
+  add_fit_options(command, o);
   command
       .add_option("--ladder", o.ladder,
                   "which stand-ins: surrogates (linear, mean, nothing), quick or full (gates "
@@ -170,6 +175,44 @@ void add_compound_options(CLI::App& command, Options& o) {
       ->capture_default_str();
 }
 
+void add_prompt(CLI::App& command, Options& o) {
+  command.add_option("--prompt", o.prompt,
+                     "the text to go on from, after the beginning-of-text token where the "
+                     "tokenizer or --bos asks for it [standard input]");
+  command.add_option("--prompt-file", o.prompt_file, "a file with that text")->excludes("--prompt");
+}
+
+void add_sampling_options(CLI::App& command, Options& o) {
+  command
+      .add_option("--tokens", o.new_tokens,
+                  "tokens to write at most; fewer where the model ends the text or has no more "
+                  "positions")
+      ->capture_default_str();
+  command
+      .add_option("--temperature", o.temperature,
+                  "below 1 likely tokens become likelier, above 1 less so; 0: always the "
+                  "likeliest")
+      ->capture_default_str();
+  command.add_option("--top-k", o.top_k, "draw from so many of the likeliest tokens; 0: from all")
+      ->capture_default_str();
+  command
+      .add_option("--top-p", o.top_p,
+                  "draw from the fewest likeliest tokens whose probabilities sum to this")
+      ->capture_default_str();
+}
+
+void add_replacement(CLI::App& command, Options& o) {
+  command
+      .add_option("--replace", o.replace,
+                  "what stands in for the MLPs of --layers while the model writes, fitted on "
+                  "--text: none, zero, mean, ridge (a linear map), gate-logistic (the map where a "
+                  "gate says so) [ridge with --beside or --layers, else none]")
+      ->check(CLI::IsMember({"none", "zero", "mean", "ridge", "gate-logistic"}));
+  command.add_flag("--beside", o.beside,
+                   "show what the model writes as it is, too, in a column beside it; both with "
+                   "one seed");
+}
+
 void describe_commands(CLI::App& app, Options& o) {
   CLI::App* tokenize =
       app.add_subcommand("tokenize", "print the token ids of every document, one JSON line each");
@@ -206,6 +249,16 @@ void describe_commands(CLI::App& app, Options& o) {
   add_gate_fraction(*compound, o);
   add_compound_options(*compound, o);
   add_max_loss(*compound, o);
+
+  CLI::App* generate = app.add_subcommand(
+      "generate", "let a model go on from a text, with MLPs replaced if asked, side by side");
+  add_prompt(*generate, o);
+  add_sampling_options(*generate, o);
+  add_replacement(*generate, o);
+  add_input_options(*generate, o);
+  add_run_options(*generate, o);
+  add_fit_options(*generate, o);
+  add_gate_fraction(*generate, o);
 
   CLI::App* all = app.add_subcommand("all", "everything: perplexity, sweep, gate-curve, compound");
   add_input_options(*all, o);

@@ -44,6 +44,14 @@ struct Options {
   std::vector<std::string> gates;
   bool resume = false;
   std::uint64_t seed = 0;
+  std::optional<std::string> prompt;
+  std::string prompt_file;
+  wanamaker::Index new_tokens = 100;
+  double temperature = 1;
+  wanamaker::Index top_k = 0;
+  double top_p = 1;
+  std::string replace;
+  bool beside = false;
   bool bos = false;
   bool quick = false;
   bool quiet = false;

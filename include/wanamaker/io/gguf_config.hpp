@@ -270,7 +270,8 @@ inline ModelConfig gguf_model_config(const GgufFile& file) {
   settings.refuse_the_rest();
   detail::check_gguf_keys(file, architecture);
   config.bos = detail::gguf_token_id(file, "tokenizer.ggml.bos_token_id", config.vocabulary);
-  config.eos = detail::gguf_token_id(file, "tokenizer.ggml.eos_token_id", config.vocabulary);
+  const auto eos = detail::gguf_token_id(file, "tokenizer.ggml.eos_token_id", config.vocabulary);
+  if (eos) config.eos = {*eos};
   config.name = file.path().stem().string();
   return config;
 }

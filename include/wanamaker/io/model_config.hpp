@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "wanamaker/io/json.hpp"
 #include "wanamaker/nn/config.hpp"
@@ -223,17 +224,23 @@ inline void check_heads(SettingReader& settings, const ModelConfig& config, bool
   }
 }
 
+// One id or several; those outside the vocabulary are left out.
+inline std::vector<TokenId> token_ids(SettingReader& settings, const char* name, Index vocabulary) {
+  std::vector<TokenId> ids;
+  const Json* value = settings.find({name});
+  if (value == nullptr) return ids;
+  for (const Json& entry : value->is_array() ? *value : Json::array({*value})) {
+    if (!entry.is_number_integer()) continue;
+    const std::int64_t id = entry.get<std::int64_t>();
+    if (id >= 0 && id < vocabulary) ids.push_back(static_cast<TokenId>(id));
+  }
+  return ids;
+}
+
 inline void read_token_ids(SettingReader& settings, ModelConfig& config) {
-  const auto read = [&](const char* name) -> std::optional<TokenId> {
-    const Json* value = settings.find({name});
-    if (value != nullptr && value->is_array() && !value->empty()) value = &value->front();
-    if (value == nullptr || !value->is_number_integer()) return std::nullopt;
-    const std::int64_t id = value->get<std::int64_t>();
-    if (id < 0 || id >= config.vocabulary) return std::nullopt;
-    return static_cast<TokenId>(id);
-  };
-  config.bos = read("bos_token_id");
-  config.eos = read("eos_token_id");
+  const std::vector<TokenId> bos = token_ids(settings, "bos_token_id", config.vocabulary);
+  if (!bos.empty()) config.bos = bos.front();
+  config.eos = token_ids(settings, "eos_token_id", config.vocabulary);
 }
 
 inline ModelConfig gpt2_config(SettingReader& s) {

@@ -25,8 +25,9 @@ class CausalSelfAttention {
     check_projections();
   }
 
-  /// x [T × d] normalised input, y [T × d].
-  void forward(B& backend, const_matrix_view_t<B> x, const PackedBatch<B>& batch,
+  /// x [T × d] normalised input of block `layer`, y [T × d]. With a cache the queries see its keys
+  /// and values too, to which the batch's are added.
+  void forward(B& backend, Index layer, const_matrix_view_t<B> x, const PackedBatch<B>& batch,
                matrix_view_t<B> y, Workspace<B>& workspace) const {
     const typename Workspace<B>::Frame frame(workspace);
     const Index query_width = shape_.heads * shape_.head_width;
@@ -38,8 +39,9 @@ class CausalSelfAttention {
     const matrix_view_t<B> v = projected.middle_cols(query_width + key_width, key_width);
     positions_.apply(backend, batch.positions(), shape_.heads, q);
     positions_.apply(backend, batch.positions(), shape_.key_heads, k);
+    const auto [keys, values] = batch.memory(backend, layer, k, v);
     const matrix_view_t<B> mixed = workspace.matrix(x.rows, query_width);
-    ops::causal_attention(backend, q, k, v, batch.spans(), shape_, mixed, workspace);
+    ops::causal_attention(backend, q, keys, values, batch.spans(), shape_, mixed, workspace);
     output_.forward(backend, mixed, y);
   }
 

@@ -48,7 +48,7 @@ class TransformerBlock {
               matrix_view_t<B> carry, matrix_view_t<B> mlp_input, Workspace<B>& workspace,
               Observer&& observer = {}) const {
     attention_norm_.forward(backend, residual, mlp_input);
-    attention_.forward(backend, mlp_input, batch, carry, workspace);
+    attention_.forward(backend, layer, mlp_input, batch, carry, workspace);
     detail::notify_attention_output(observer, layer, const_matrix_view_t<B>(carry));
     ops::add<B>(backend, residual, carry, carry);
     mlp_norm_.forward(backend, Topology::mlp_source(residual, const_matrix_view_t<B>(carry)),

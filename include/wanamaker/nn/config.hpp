@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "wanamaker/core/index.hpp"
 #include "wanamaker/nn/rope_scaling.hpp"
@@ -51,7 +52,7 @@ struct ModelConfig {
   bool scale_by_inverse_layer = false;  ///< scores of layer ℓ divided by ℓ + 1
   Index sliding_window = 0;             ///< keys a query sees at most; 0: all
   std::optional<TokenId> bos{};
-  std::optional<TokenId> eos{};
+  std::vector<TokenId> eos{};  ///< each of these ends a text
 };
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

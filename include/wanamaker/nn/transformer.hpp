@@ -234,7 +234,7 @@ class Transformer {
                          .what = "a sequence is longer than the model's positions",
                          .expected = "at most " + std::to_string(config().positions) + " tokens",
                          .found = std::to_string(length),
-                         .mend = "use a smaller --window"});
+                         .mend = "use a smaller --window, or fewer tokens"});
   }
   [[noreturn]] void throw_outside(TokenId id) const {
     throw DataError({.id = "data/token-outside-vocabulary",

@@ -9,6 +9,7 @@
 #include "wanamaker/io/json.hpp"
 #include "wanamaker/study/compound_result.hpp"
 #include "wanamaker/study/gate_curve_result.hpp"
+#include "wanamaker/study/generate_result.hpp"
 #include "wanamaker/study/perplexity.hpp"
 #include "wanamaker/study/sweep_result.hpp"
 
@@ -292,6 +293,50 @@ inline OrderedJson json_of(const CompoundResult& r) {
   json["variants"] = variants;
   json["frontier"] = detail::frontier_json(r.variants);
   return json;
+}
+
+inline OrderedJson json_of(const WrittenText& t) {
+  OrderedJson layers = OrderedJson::array();
+  for (const ReplacedLayer& l : t.replaced) {
+    layers.push_back({{"layer", l.layer}, {"fraction_linear", l.fraction_linear}});
+  }
+  return {{"name", t.name},
+          {"text", t.text},
+          {"ids", t.generation.ids},
+          {"stop", name_of(t.generation.stop)},
+          {"nll_sum", sum_of(t.nats)},
+          {"nats_per_token", mean_nats(t)},
+          {"nats", t.nats},
+          {"positions", t.positions},
+          {"fraction_linear", t.fraction_linear},
+          {"layers", layers}};
+}
+
+/// generate.json.
+inline OrderedJson json_of(const GenerateResult& r) {
+  const GenerationOptions& o = r.options.generation;
+  OrderedJson texts = OrderedJson::array();
+  for (const WrittenText& t : r.texts) texts.push_back(json_of(t));
+  const bool compares = r.texts.size() == 2;
+  return {
+      {"schema", "wanamaker/1"},
+      {"command", "generate"},
+      {"protocol", json_of(r.protocol)},
+      {"model", json_of(r.model)},
+      {"fit", {{"documents", r.fit_documents}, {"tokens", r.fit_tokens}}},
+      {"gate", {{"documents", r.gate_documents}, {"tokens", r.gate_tokens}}},
+      {"options",
+       {{"tokens", o.tokens},
+        {"temperature", o.sampling.temperature},
+        {"top_k", o.sampling.top_k},
+        {"top_p", o.sampling.top_p},
+        {"seed", o.sampling.seed},
+        {"ends", o.ends},
+        {"replace", name_of(r.options.replacement)}}},
+      {"prompt", r.prompt_text},
+      {"prompt_ids", r.prompt},
+      {"common_tokens", compares ? OrderedJson(common_ids(r.texts[0], r.texts[1])) : OrderedJson()},
+      {"texts", texts}};
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -9,6 +9,7 @@
 #include "wanamaker/report/text_table.hpp"
 #include "wanamaker/study/compound_result.hpp"
 #include "wanamaker/study/gate_curve_result.hpp"
+#include "wanamaker/study/generate_result.hpp"
 #include "wanamaker/study/perplexity.hpp"
 #include "wanamaker/study/sweep_result.hpp"
 
@@ -291,6 +292,35 @@ inline TextTable compound_csv(const CompoundResult& result) {
                detail::optional_text(c.ci_high_percent), detail::optional_text(c.p_value),
                exact_text(v.select_nll_sum), exact_text(v.select_delta_percent),
                v.on_frontier ? "1" : "0"});
+  }
+  return table;
+}
+
+/// What was written, in numbers; nats are by the model as it is.
+inline TextTable generate_table(const GenerateResult& result) {
+  TextTable table({"text", "tokens", "ended by", "nats per token", "surrogate ran at"});
+  for (const WrittenText& t : result.texts) {
+    double share = 0;
+    for (const ReplacedLayer& l : t.replaced) {
+      share += l.fraction_linear / static_cast<double>(t.replaced.size());
+    }
+    const std::string layers = std::to_string(t.replaced.size()) + " of " +
+                               std::to_string(result.model.layers) + " layers";
+    table.add({t.name, std::to_string(t.generation.ids.size()), name_of(t.generation.stop),
+               fixed_text(mean_nats(t), 2),
+               t.replaced.empty() ? "–" : detail::percent_text(share) + " in " + layers});
+  }
+  return table;
+}
+
+/// The same, unrounded.
+inline TextTable generate_csv(const GenerateResult& result) {
+  TextTable table(
+      {"text", "tokens", "stop", "nll_sum", "nats_per_token", "positions", "fraction_linear"});
+  for (const WrittenText& t : result.texts) {
+    table.add({t.name, std::to_string(t.generation.ids.size()), name_of(t.generation.stop),
+               exact_text(sum_of(t.nats)), exact_text(mean_nats(t)), std::to_string(t.positions),
+               exact_text(t.fraction_linear)});
   }
   return table;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/gate/gated_mlp.hpp"
 #include "wanamaker/gate/references.hpp"
 #include "wanamaker/study/gate_ladder.hpp"
@@ -25,7 +26,8 @@ enum class StandIn {
   random   ///< the ridge map at as many positions, chosen at random
 };
 
-/// Counts the scored positions that gated policies route, layer by layer, while a batch is set.
+/// Counts the scored positions that gated policies route, layer by layer, while a batch is set; or
+/// all positions that they are run on.
 template <class B>
 class RoutedCounts {
  public:
@@ -36,16 +38,20 @@ class RoutedCounts {
   void reset() {
     std::fill(routed_.begin(), routed_.end(), 0);
     batch_ = nullptr;
+    counts_all_ = false;
   }
+  /// From now on every position counts.
+  void count_all() { counts_all_ = true; }
   void set_batch(const EvaluationBatch* batch) { batch_ = batch; }
   void add(Index layer, ConstVectorView<TokenId> choices) {
-    if (batch_ == nullptr) return;
-    std::vector<TokenId> all(static_cast<std::size_t>(choices.size));
-    backend_.synchronize();
-    backend_.copy_to_host(choices.data, choices.size, all.data());
-    for (const TokenId row : batch_->scored.rows) {
-      routed_[static_cast<std::size_t>(layer)] += all[static_cast<std::size_t>(row)];
+    if (batch_ == nullptr && !counts_all_) return;
+    const std::vector<TokenId> all = detail::host_copy(backend_, choices);
+    Index& routed = routed_[static_cast<std::size_t>(layer)];
+    if (counts_all_) {
+      for (const TokenId choice : all) routed += choice;
+      return;
     }
+    for (const TokenId row : batch_->scored.rows) routed += all[static_cast<std::size_t>(row)];
   }
   Index routed(Index layer) const { return routed_[static_cast<std::size_t>(layer)]; }
 
@@ -53,6 +59,7 @@ class RoutedCounts {
   B& backend_;
   std::vector<Index> routed_;
   const EvaluationBatch* batch_ = nullptr;
+  bool counts_all_ = false;
 };
 
 /// One layer's stand-ins. They refer to each other and to the model: it stays where it was made.

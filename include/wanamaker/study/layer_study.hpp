@@ -82,10 +82,11 @@ inline SweepBaseline baseline_of(const EvaluationSet& set, std::span<const doubl
 template <class B>
 class LayerStudy {
  public:
-  /// Which splits the run needs beside fit and report.
+  /// Which splits the run needs beside fit.
   struct Needs {
     bool gate = true;
     bool select = true;
+    bool report = true;
   };
 
   LayerStudy(const StudyInput<B>& input, Needs needs)
@@ -97,7 +98,7 @@ class LayerStudy {
                 in_.progress);
     if (needs.gate) gate_ = walk(in_.splits.gate, "baseline of the gate split");
     if (needs.select) select_ = walk(in_.splits.select, "baseline of the select split");
-    report_ = walk(in_.splits.report, "baseline of the report split");
+    if (needs.report) report_ = walk(in_.splits.report, "baseline of the report split");
   }
 
   const StudyInput<B>& input() const { return in_; }
@@ -137,6 +138,7 @@ class LayerStudy {
     return results;
   }
 
+  /// Baseline and hash of the ids are those of the report split, where the run needs one.
   StudyHeader header() const {
     StudyHeader header{
         .protocol = in_.protocol,
@@ -145,7 +147,9 @@ class LayerStudy {
         .fit_tokens = collector_.rows_seen(layers_.front()),
         .gate_documents = gate_ ? static_cast<Index>(gate_->set.documents.size()) : 0,
         .gate_tokens = gate_ ? gate_->set.scored() : 0,
-        .baseline = baseline_of(report_->set, report_->baseline)};
+        .baseline = {}};
+    if (!report_) return header;
+    header.baseline = baseline_of(report_->set, report_->baseline);
     header.protocol.token_ids_hash = token_ids_hash(report_->set);
     return header;
   }

@@ -148,6 +148,9 @@ class Tokenizer {
   /// Largest id + 1; a model's vocabulary may be larger by padding.
   Index vocabulary_size() const { return vocabulary_.size(); }
 
+  /// True where a token has this id: models may have more ids than their tokenizers.
+  bool has_token(TokenId id) const { return vocabulary_.contains(id); }
+
   /// The bytes of one token. Throws DataError for an id that no token has.
   std::string_view token_bytes(TokenId id) const {
     check_id(id);

@@ -1,5 +1,8 @@
-// Character classes that tokenizers' patterns use: \p{L}, \p{N}, \s, \w.
+// Character classes that tokenizers' patterns use: \p{L}, \p{N}, \s, \w; widths on a terminal.
 #pragma once
+
+#include <algorithm>
+#include <cstddef>
 
 #include "wanamaker/core/version.hpp"
 #include "wanamaker/text/third_party/utf8proc.hpp"
@@ -54,6 +57,12 @@ inline bool is_word_character(char32_t c) {
     default:
       return is_letter(c);
   }
+}
+
+/// Columns that a character takes on a terminal: 2 for wide ones, 0 for combining marks.
+inline std::size_t terminal_columns(char32_t c) {
+  return static_cast<std::size_t>(
+      std::max(0, utf8proc_charwidth(static_cast<utf8proc_int32_t>(c))));
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI
