@@ -29,6 +29,18 @@ void check_prompt_size(std::size_t bytes, const std::string& where) {
                                   .mend = "give a shorter text"});
 }
 
+// Texts to fit on may come from there, too.
+void check_not_read_twice(const Options& options) {
+  const auto& texts = options.texts;
+  if (std::find(texts.begin(), texts.end(), "-") == texts.end()) return;
+  throw wanamaker::ProtocolError({.id = "protocol/standard-input-twice",
+                                  .where = "--text -",
+                                  .what = "standard input is asked for the prompt, too",
+                                  .expected = "one use of it",
+                                  .found = "two",
+                                  .mend = "give the prompt with --prompt or --prompt-file"});
+}
+
 std::string read_standard_input() {
   if (isatty(STDIN_FILENO) != 0) std::cerr << "prompt (end it with Ctrl-D): " << std::flush;
   std::string text;
@@ -53,15 +65,15 @@ std::string without_last_line_feed(std::string text) {
   return text;
 }
 
-wanamaker::Replacement replacement_of(const Options& options) {
-  using wanamaker::Replacement;
+wanamaker::MlpReplacement replacement_of(const Options& options) {
+  using wanamaker::MlpReplacement;
   std::string name = options.replace;
   if (name.empty()) name = options.beside || !options.layers.empty() ? "ridge" : "none";
-  for (const Replacement r :
-       {Replacement::zero, Replacement::mean, Replacement::ridge, Replacement::gate_logistic}) {
+  for (const MlpReplacement r : {MlpReplacement::zero, MlpReplacement::mean, MlpReplacement::ridge,
+                                 MlpReplacement::gate_logistic}) {
     if (name == wanamaker::name_of(r)) return r;
   }
-  return Replacement::none;
+  return MlpReplacement::none;
 }
 
 // "ridge in layers 0, 3, 4".
@@ -78,6 +90,7 @@ std::string title_of(const wanamaker::WrittenText& text) {
 
 std::string read_prompt(const Options& options) {
   if (options.prompt) return *options.prompt;
+  if (options.prompt_file.empty()) check_not_read_twice(options);
   return without_last_line_feed(
       options.prompt_file.empty() ? read_standard_input() : read_prompt_file(options.prompt_file));
 }
@@ -104,7 +117,7 @@ wanamaker::GenerateOptions generate_options(const Options& options,
                                             const wanamaker::ModelConfig& config) {
   wanamaker::GenerateOptions asked{.replacement = replacement_of(options),
                                    .beside = options.beside};
-  if (asked.beside && asked.replacement == wanamaker::Replacement::none) {
+  if (asked.beside && asked.replacement == wanamaker::MlpReplacement::none) {
     throw wanamaker::ProtocolError({.id = "protocol/nothing-beside",
                                     .where = "--beside",
                                     .what = "nothing stands in, so both texts would be one",

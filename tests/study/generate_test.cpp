@@ -201,7 +201,7 @@ struct Writing {
   }
 };
 
-GenerateOptions beside(Replacement replacement) {
+GenerateOptions beside(MlpReplacement replacement) {
   return {.generation = {.tokens = 20, .sampling = {.temperature = 0.8, .seed = 5}},
           .replacement = replacement,
           .beside = true};
@@ -213,7 +213,7 @@ TEST_CASE("a map in the place of an affine MLP writes the same text, zero does n
   Writing w;
   const AnyTransformer<B> model = w.model();
   const GenerateResult ridge =
-      run_generate(w.input(model, {1}), w.prompt, beside(Replacement::ridge));
+      run_generate(w.input(model, {1}), w.prompt, beside(MlpReplacement::ridge));
   REQUIRE(ridge.texts.size() == 2);
   CHECK(ridge.texts[0].name == "original");
   CHECK(ridge.texts[1].name == "ridge");
@@ -233,7 +233,7 @@ TEST_CASE("a map in the place of an affine MLP writes the same text, zero does n
   w.corpus.documents.clear();
   w.splits = {};
   const GenerateResult zero =
-      run_generate(w.input(model, {1}), w.prompt, beside(Replacement::zero));
+      run_generate(w.input(model, {1}), w.prompt, beside(MlpReplacement::zero));
   CHECK(zero.texts[0].generation.ids == ridge.texts[0].generation.ids);
   CHECK(zero.texts[1].generation.ids != ridge.texts[0].generation.ids);
   CHECK(zero.fit_documents == 0);
@@ -246,7 +246,7 @@ TEST_CASE("stand-ins write what the model with its MLPs changed writes") {
   AnyTransformer<B> changed = other.model();
   changed.mlp(0) = ZeroMlp<B>{};
   changed.mlp(2) = ZeroMlp<B>{};
-  const GenerateOptions options = beside(Replacement::zero);
+  const GenerateOptions options = beside(MlpReplacement::zero);
   const GenerateResult result = run_generate(w.input(model, {0, 2}), w.prompt, options);
   CHECK(result.texts[1].generation.ids ==
         generate(w.backend, changed, w.prompt, options.generation).ids);
@@ -261,11 +261,11 @@ TEST_CASE("a gate that routes all or nothing writes what the map or the model wr
   Writing w;
   const AnyTransformer<B> model = w.model();
   const GenerateResult map =
-      run_generate(w.input(model, {0, 2}), w.prompt, beside(Replacement::ridge));
+      run_generate(w.input(model, {0, 2}), w.prompt, beside(MlpReplacement::ridge));
   const auto gated = [&](double fraction) {
     StudyInput<B> in = w.input(model, {0, 2});
     in.options.gate_fraction = fraction;
-    return run_generate(in, w.prompt, beside(Replacement::gate_logistic));
+    return run_generate(in, w.prompt, beside(MlpReplacement::gate_logistic));
   };
   const GenerateResult all = gated(1), none = gated(0), half = gated(0.5);
   CHECK(all.texts[1].name == "gate-logistic");
@@ -298,6 +298,6 @@ TEST_CASE("without a replacement the model alone writes; its layers are not aske
   const GenerateResult other = run_generate(w.input(model, {}), w.prompt, options);
   CHECK(other.protocol.token_ids_hash != result.protocol.token_ids_hash);
   CHECK(error_id([&] {
-          run_generate(w.input(model, {99}), w.prompt, beside(Replacement::zero));
+          run_generate(w.input(model, {99}), w.prompt, beside(MlpReplacement::zero));
         }) == "protocol/no-such-layer");
 }

@@ -13,20 +13,20 @@
 namespace wanamaker::inline WANAMAKER_ABI {
 
 /// What stands in the MLPs' places while the model writes.
-enum class Replacement { none, zero, mean, ridge, gate_logistic };
+enum class MlpReplacement { none, zero, mean, ridge, gate_logistic };
 
 /// As in other results: "none", "zero", "mean", "ridge", "gate-logistic".
-constexpr const char* name_of(Replacement replacement) {
+constexpr const char* name_of(MlpReplacement replacement) {
   switch (replacement) {
-    case Replacement::none:
+    case MlpReplacement::none:
       return "none";
-    case Replacement::zero:
+    case MlpReplacement::zero:
       return "zero";
-    case Replacement::mean:
+    case MlpReplacement::mean:
       return "mean";
-    case Replacement::ridge:
+    case MlpReplacement::ridge:
       return "ridge";
-    case Replacement::gate_logistic:
+    case MlpReplacement::gate_logistic:
       break;
   }
   return "gate-logistic";
@@ -34,7 +34,7 @@ constexpr const char* name_of(Replacement replacement) {
 
 struct GenerateOptions {
   GenerationOptions generation{};
-  Replacement replacement = Replacement::none;
+  MlpReplacement replacement = MlpReplacement::none;
   bool beside = false;  ///< the model as it is writes too, with the same seed
 };
 

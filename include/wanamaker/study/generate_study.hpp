@@ -28,15 +28,15 @@ inline std::string hash_of_ids(std::span<const TokenId> ids) {
 template <class B>
 class FittedReplacement {
  public:
-  FittedReplacement(const StudyInput<B>& input, Replacement replacement, GenerateResult& result)
+  FittedReplacement(const StudyInput<B>& input, MlpReplacement replacement, GenerateResult& result)
       : model_(input.model),
         replacement_(replacement),
         counts_(input.backend, input.model.layers()),
-        layers_(replacement == Replacement::none
+        layers_(replacement == MlpReplacement::none
                     ? std::vector<Index>{}
                     : chosen_layers(input.options.layers, input.model.layers())) {
-    if (replacement == Replacement::none) return;
-    if (replacement == Replacement::zero) {
+    if (replacement == MlpReplacement::none) return;
+    if (replacement == MlpReplacement::zero) {
       for (const Index layer : layers_) overrides_.set(layer, &zero_);
       return;
     }
@@ -61,15 +61,16 @@ class FittedReplacement {
   }
 
  private:
-  bool is_gated() const { return replacement_ == Replacement::gate_logistic; }
+  bool is_gated() const { return replacement_ == MlpReplacement::gate_logistic; }
   StandIn which() const {
-    if (replacement_ == Replacement::mean) return StandIn::mean;
+    if (replacement_ == MlpReplacement::mean) return StandIn::mean;
     return is_gated() ? StandIn::gate : StandIn::linear;
   }
 
   void fit(const StudyInput<B>& input, GenerateResult& result) {
     StudyInput<B> own = input;
-    if (replacement_ == Replacement::mean) own.options.rhos.resize(1);  // which has none to choose
+    if (replacement_ == MlpReplacement::mean)
+      own.options.rhos.resize(1);  // which has none to choose
     const bool chooses = is_gated() || own.options.rhos.size() > 1;
     LayerStudy<B> study(own, {.gate = is_gated(), .select = chooses, .report = false});
     const bool at_once = layers_.size() == 1;
@@ -86,7 +87,7 @@ class FittedReplacement {
   }
 
   const AnyTransformer<B>& model_;
-  Replacement replacement_;
+  MlpReplacement replacement_;
   RoutedCounts<B> counts_;
   std::vector<Index> layers_;
   AnyMlp<B> zero_{ZeroMlp<B>{}};
@@ -125,7 +126,7 @@ GenerateResult run_generate(const StudyInput<B>& in, std::span<const TokenId> pr
   result.prompt.assign(prompt.begin(), prompt.end());
   result.protocol.token_ids_hash = detail::hash_of_ids(prompt);
   detail::FittedReplacement<B> fitted(in, options.replacement, result);
-  const bool replaces = options.replacement != Replacement::none;
+  const bool replaces = options.replacement != MlpReplacement::none;
   if (options.beside || !replaces) {
     result.texts.push_back(
         detail::write_text(in, result, "original", MlpOverrides<B>{}, on_written));
