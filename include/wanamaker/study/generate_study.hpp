@@ -52,12 +52,14 @@ class FittedReplacement {
 
   /// Which layers had the stand-in how often since begin_counting, over `positions` positions.
   void describe(WrittenText& text, Index positions) const {
+    double sum = 0;
     for (const Index layer : layers_) {
       const double routed = static_cast<double>(counts_.routed(layer));
       const double share = is_gated() ? routed / static_cast<double>(positions) : 1.0;
       text.replaced.push_back({layer, share});
-      text.fraction_linear += share / static_cast<double>(model_.layers());
+      sum += share;
     }
+    text.fraction_linear = sum / static_cast<double>(model_.layers());
   }
 
  private:
