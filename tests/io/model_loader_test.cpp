@@ -83,6 +83,19 @@ TEST_CASE("settings in old and new spellings mean the same") {
   CHECK(config_with("books-gpt2", {{"tie_word_embeddings", nullptr}}).tied_head);
 }
 
+TEST_CASE("a text may end with one of several tokens; ids outside the vocabulary are left out") {
+  using Ids = std::vector<TokenId>;
+  const auto ends = [](const Json& value) {
+    return config_with("books-gpt2", {{"eos_token_id", value}}).eos;
+  };
+  CHECK(ends(7) == Ids{7});
+  CHECK(ends({7, 0, 4095}) == Ids{7, 0, 4095});
+  CHECK(ends({4096, 3, -1, "x"}) == Ids{3});
+  CHECK(ends(nullptr).empty());
+  CHECK(ends(Json::array()).empty());
+  CHECK(config_with("books-gpt2", {{"bos_token_id", {5, 6}}}).bos == 5);
+}
+
 TEST_CASE("settings that are missing, impossible, unknown or not implemented are refused") {
   CHECK(config_fault("books-gpt2", {{"n_embd", nullptr}}) == "config/bad-setting");
   CHECK(config_fault("books-gpt2", {{"n_layer", -1}}) == "config/bad-setting");
