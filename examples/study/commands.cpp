@@ -87,8 +87,7 @@ void for_each_model(const Options& options, const std::function<void(Run&)>& f) 
   wanamaker::ThreadPool pool(thread_count(options));
   const EngineMaker make_engine = engine_maker(options);
   const std::vector<fs::path> folders = model_folders(options);
-  const wanamaker::Corpus corpus =
-      needs_texts(options) ? read_documents(options) : wanamaker::Corpus{};
+  wanamaker::Corpus corpus = needs_texts(options) ? read_documents(options) : wanamaker::Corpus{};
   ProgressLine progress(options.quiet);
   for (const fs::path& folder : folders) {
     const fs::path out = folders.size() > 1 ? options.out / folder.filename() : options.out;
@@ -101,6 +100,7 @@ void for_each_model(const Options& options, const std::function<void(Run&)>& f) 
       run.texts = are_passages
                       ? encode_passages(corpus, folder, run.rule, pool, progress.callback())
                       : encode_documents(corpus, folder, pool, progress.callback());
+      if (&folder == &folders.back()) corpus = {};  // the ids are enough from here on
       wanamaker::check_ids(run.texts.corpus, run.engine->config().vocabulary);
     }
     run.protocol = make_protocol(options, run.rule, run.texts, run.engine->arithmetic());
