@@ -21,6 +21,8 @@ inline std::vector<ProductShape> product_shapes() {
     shapes.push_back({4, 6, border});
   }
   for (const Index border : {383, 384, 385, 767, 768, 769}) {
+    shapes.push_back({1, border, 7});
+    shapes.push_back({1, 6, border});
     shapes.push_back({3, border, 7});
     shapes.push_back({4, 6, border});
   }

@@ -3,6 +3,7 @@
 
 #include "wanamaker/backend/host_backend.hpp"
 #include "wanamaker/backend/third_party/eigen.hpp"
+#include "wanamaker/backend/vector_product.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -27,24 +28,42 @@ EigenConstView<T> as_eigen(MatrixView<const T> m) {
 struct EigenGemm {
   template <class T>
   static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c) {
-    EigenView<T> result = as_eigen(c);
-    if (beta == T(0)) {
-      result.setZero();
-    } else if (beta != T(1)) {
-      result *= beta;
-    }
-    if (a.cols() == 0) return;
-    const EigenConstView<T> left = as_eigen(a.matrix);
-    const EigenConstView<T> right = as_eigen(b.matrix);
+    scale(c, beta);
+    const bool is_vector = a.is_transposed ? a.matrix.stride == 1 : true;
+    if (c.rows == 1 && is_vector) return add_vector_product(a.matrix.data, b, alpha, c.data);
+    if (c.rows == 0 || c.cols == 0 || a.cols() == 0) return;
     if (a.is_transposed && b.is_transposed) {
-      result.noalias() += alpha * left.transpose() * right.transpose();
+      add_product<Eigen::ColMajor, Eigen::ColMajor>(a, b, alpha, c);
     } else if (a.is_transposed) {
-      result.noalias() += alpha * left.transpose() * right;
+      add_product<Eigen::ColMajor, Eigen::RowMajor>(a, b, alpha, c);
     } else if (b.is_transposed) {
-      result.noalias() += alpha * left * right.transpose();
+      add_product<Eigen::RowMajor, Eigen::ColMajor>(a, b, alpha, c);
     } else {
-      result.noalias() += alpha * left * right;
+      add_product<Eigen::RowMajor, Eigen::RowMajor>(a, b, alpha, c);
     }
+  }
+
+ private:
+  template <class T>
+  static void scale(MatrixView<T> c, T beta) {
+    if (beta == T(1)) return;
+    for (Index i = 0; i < c.rows; ++i) {
+      for (Index j = 0; j < c.cols; ++j) c(i, j) = beta == T(0) ? T(0) : beta * c(i, j);
+    }
+  }
+
+  // Eigen's blocked product without the expression around it (which would compile for seconds, for
+  // vectors and tiny matrices of every layout).
+  template <int LeftOrder, int RightOrder, class T>
+  static void add_product(Operand<T> a, Operand<T> b, T alpha, MatrixView<T> c) {
+    using Product =
+        Eigen::internal::general_matrix_matrix_product<Index, T, LeftOrder, false, T, RightOrder,
+                                                       false, Eigen::RowMajor, 1>;
+    Eigen::internal::gemm_blocking_space<Eigen::RowMajor, T, T, Eigen::Dynamic, Eigen::Dynamic,
+                                         Eigen::Dynamic>
+        blocking(c.rows, c.cols, a.cols(), 1, true);
+    Product::run(c.rows, c.cols, a.cols(), a.matrix.data, a.matrix.stride, b.matrix.data,
+                 b.matrix.stride, c.data, 1, c.stride, alpha, blocking, nullptr);
   }
 };
 

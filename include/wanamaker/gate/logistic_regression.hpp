@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "wanamaker/backend/third_party/eigen_factorisations.hpp"
 #include "wanamaker/gate/host_rows.hpp"
 #include "wanamaker/gate/quasi_newton.hpp"
 #include "wanamaker/gate/standardised_gram.hpp"

@@ -67,15 +67,16 @@ class JsonTextIterator {
   std::size_t position_;
 };
 
-/// Base of event handlers: counts depth, and turns the parser's faults into FormatErrors.
-class JsonEvents {
+/// Base of event handlers: counts depth, and turns the parser's faults into FormatErrors. Virtual,
+/// so that the parser is compiled once for all of them.
+class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
  public:
   JsonEvents(JsonText& source, int depth_limit) : source_(source), depth_limit_(depth_limit) {}
 
-  bool binary(nlohmann::json::binary_t&) { return false; }  // never sent for text
+  bool binary(nlohmann::json::binary_t&) override { return false; }  // never sent for text
 
   bool parse_error(std::size_t position, const std::string&,
-                   const nlohmann::detail::exception& fault) {
+                   const nlohmann::detail::exception& fault) override {
     // "[name] parse error at line 1, column 2: reason": `where` has the place already.
     std::string_view text = fault.what();
     text.remove_prefix(std::min(text.size(), text.find("] ") + 2));
@@ -143,12 +144,12 @@ inline void check_json_text(const JsonText& source, const JsonLimits& limits) {
   }
 }
 
-/// Sends the whole text to a handler derived from JsonEvents. Throws FormatError.
-template <class Handler>
-void send_json_events(JsonText& source, const JsonLimits& limits, Handler& handler) {
+/// Sends the whole text to a handler. Throws FormatError.
+inline void send_json_events(JsonText& source, const JsonLimits& limits, JsonEvents& handler) {
   check_json_text(source, limits);
+  nlohmann::json_sax<nlohmann::json>* const sax = &handler;
   nlohmann::json::sax_parse(JsonTextIterator(source, 0),
-                            JsonTextIterator(source, source.text.size()), &handler);
+                            JsonTextIterator(source, source.text.size()), sax);
 }
 
 }  // namespace detail

@@ -58,11 +58,11 @@ class SafetensorsHeaderReader : public JsonEvents {
  public:
   using JsonEvents::JsonEvents;
 
-  bool null() { unexpected("null"); }
-  bool boolean(bool value) { unexpected(value ? "true" : "false"); }
-  bool number_integer(std::int64_t value) { unexpected(std::to_string(value)); }
-  bool number_float(double, const std::string& digits) { unexpected(digits); }
-  bool number_unsigned(std::uint64_t value) {
+  bool null() override { unexpected("null"); }
+  bool boolean(bool value) override { unexpected(value ? "true" : "false"); }
+  bool number_integer(std::int64_t value) override { unexpected(std::to_string(value)); }
+  bool number_float(double, const std::string& digits) override { unexpected(digits); }
+  bool number_unsigned(std::uint64_t value) override {
     if (numbers_ == nullptr) unexpected(std::to_string(value));
     const std::size_t limit = numbers_ == &offsets_ ? 2 : dimension_limit;
     if (numbers_->size() == limit) unexpected("more than " + std::to_string(limit) + " numbers");
@@ -70,7 +70,7 @@ class SafetensorsHeaderReader : public JsonEvents {
     return true;
   }
 
-  bool string(std::string& value) {
+  bool string(std::string& value) override {
     if (part_ == Part::metadata && depth() == 2) {
       header_.metadata.at(member_) = std::move(value);
     } else if (part_ == Part::tensor && depth() == 2 && member_ == "dtype") {
@@ -81,31 +81,31 @@ class SafetensorsHeaderReader : public JsonEvents {
     return true;
   }
 
-  bool start_object(std::size_t) {
+  bool start_object(std::size_t) override {
     if (depth() > 1) unexpected("an object");
     enter();
     return true;
   }
-  bool end_object() {
+  bool end_object() override {
     if (depth() == 2 && part_ == Part::tensor) finish_tensor();
     leave();
     return true;
   }
 
-  bool start_array(std::size_t) {
+  bool start_array(std::size_t) override {
     const bool numbers_follow = depth() == 2 && part_ == Part::tensor && member_ != "dtype";
     if (!numbers_follow) unexpected("an array");
     numbers_ = member_ == "shape" ? &shape_ : &offsets_;
     enter();
     return true;
   }
-  bool end_array() {
+  bool end_array() override {
     numbers_ = nullptr;
     leave();
     return true;
   }
 
-  bool key(std::string& key) {
+  bool key(std::string& key) override {
     if (depth() == 1) {
       begin_part(key);
     } else {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "wanamaker/backend/eigen.hpp"
+#include "wanamaker/backend/third_party/eigen_factorisations.hpp"
 #include "wanamaker/stats/checks.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <numbers>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "wanamaker/nn/perplexity.hpp"
 #include "wanamaker/study/losses.hpp"
 #include "wanamaker/study/protocol.hpp"
 #include "wanamaker/text/last_word.hpp"
@@ -61,28 +61,6 @@ struct PerplexityResult {
   std::vector<DocumentLoss> document_losses{};
   std::optional<LastWordResult> last_words{};  ///< where documents are such passages
 };
-
-/// exp(nats), the largest double where that overflows: JSON knows no infinity.
-inline double perplexity_of(double mean_nats) {
-  constexpr double largest = 709.0;
-  return std::exp(std::min(mean_nats, largest));
-}
-
-/// exp of the mean loss of tokens 1 … n − 1 of one sequence, each given all before it. Throws
-/// DataError for fewer than two tokens or ids outside the vocabulary, ProtocolError for more tokens
-/// than the model has positions.
-template <class B>
-double perplexity(B& backend, const AnyTransformer<B>& model, std::span<const TokenId> ids) {
-  const Index n = static_cast<Index>(ids.size());
-  TokenizedCorpus corpus;
-  corpus.documents.push_back({.ids = {ids.begin(), ids.end()}});
-  const std::vector<Index> documents{0};
-  const EvaluationSet set = make_evaluation_set(
-      corpus, documents, {.window = std::max<Index>(n, 2), .stride = std::max<Index>(n, 2)});
-  Workspace<B> workspace(backend);
-  return perplexity_of(sum_of(run_losses(backend, model, set, workspace)) /
-                       static_cast<double>(n - 1));
-}
 
 namespace detail {
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "wanamaker/backend/eigen.hpp"
+#include "wanamaker/backend/third_party/eigen_factorisations.hpp"
 #include "wanamaker/surrogate/ridge.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {

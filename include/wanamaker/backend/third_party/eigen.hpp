@@ -1,5 +1,5 @@
-// Eigen, included in this one place with its warnings muted. Dense 2-D linear algebra and host
-// factorisations. Never included by device translation units.
+// Eigen's dense 2-D linear algebra, included in this one place with its warnings muted. Never
+// included by device translation units.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -17,11 +17,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #endif
-#include <Eigen/Cholesky>
 #include <Eigen/Core>
-#include <Eigen/Eigenvalues>
-#include <Eigen/QR>
-#include <Eigen/SVD>
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
