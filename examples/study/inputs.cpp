@@ -137,6 +137,7 @@ Texts encode_documents(const wanamaker::Corpus& corpus, const fs::path& model_fo
   if (needs_tokenizer) {
     const auto tokenizer = wanamaker::Tokenizer::of_model(model_folder);
     texts.tokenizer_hash = tokenizer.content_hash();
+    texts.tokenizer_size = tokenizer.learned_vocabulary_size();
     texts.corpus = wanamaker::tokenize(corpus, &tokenizer, executor, progress);
   } else {
     texts.corpus = wanamaker::tokenize(corpus, nullptr, executor, progress);
@@ -152,8 +153,11 @@ Texts encode_passages(const wanamaker::Corpus& corpus, const fs::path& model_fol
   const auto tokenizer = wanamaker::Tokenizer::of_model(model_folder);
   wanamaker::PassageCorpus passages =
       wanamaker::tokenize_passages(corpus, tokenizer, longest, executor, progress);
-  return {std::move(passages.corpus), corpus.content_hash(), tokenizer.content_hash(),
-          std::move(passages.target_tokens)};
+  return {.corpus = std::move(passages.corpus),
+          .corpus_hash = corpus.content_hash(),
+          .tokenizer_hash = tokenizer.content_hash(),
+          .last_word_tokens = std::move(passages.target_tokens),
+          .tokenizer_size = tokenizer.learned_vocabulary_size()};
 }
 
 namespace {
@@ -200,7 +204,8 @@ Texts encode_texts(const std::vector<std::string>& texts, const fs::path& model_
   const auto tokenizer = wanamaker::Tokenizer::of_model(model_folder);
   return {.corpus = wanamaker::tokenize(corpus, &tokenizer, executor, progress),
           .corpus_hash = corpus.content_hash(),
-          .tokenizer_hash = tokenizer.content_hash()};
+          .tokenizer_hash = tokenizer.content_hash(),
+          .tokenizer_size = tokenizer.learned_vocabulary_size()};
 }
 
 }  // namespace

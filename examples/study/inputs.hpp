@@ -29,6 +29,7 @@ struct Texts {
   std::string corpus_hash;
   std::string tokenizer_hash;
   std::vector<wanamaker::Index> last_word_tokens{};  // of passages whose last word is wanted
+  wanamaker::Index tokenizer_size = 0;  ///< learned tokens; 0 where no text was encoded
 };
 Texts encode_documents(const wanamaker::Corpus& corpus, const std::filesystem::path& model_folder,
                        wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);

@@ -285,10 +285,20 @@ TEST_CASE("a window longer than the model's positions") {
   check_refused(Inputs().perplexity("--window 257"), {"--window", "256", "257"});
 }
 
-TEST_CASE("a tokenizer that gives tokens beyond the model's vocabulary") {
-  Inputs inputs;
-  inputs.replace_in("config.json", "\"vocab_size\": 4096", "\"vocab_size\": 300");
-  check_refused(inputs.perplexity(), {"text.txt", "below 300", "vocabulary"});
+TEST_CASE("a tokenizer of another model") {
+  SUBCASE("larger than the model, though the text has none of the tokens beyond") {
+    Inputs inputs;
+    inputs.replace_in("config.json", "\"vocab_size\": 4096", "\"vocab_size\": 4095");
+    check_refused(inputs.perplexity(), {"model", "at most 4095", "4096", "tokenizer"});
+  }
+  SUBCASE("ready ids that the model does not have") {
+    Inputs inputs;
+    write_bytes(inputs / "ids.jsonl", "{\"ids\": [1, 2, 4096]}\n");
+    check_refused(
+        run_study("perplexity --quiet --threads 1 --model " + quoted(inputs.model()) + " --text " +
+                  quoted(inputs / "ids.jsonl") + " --out " + quoted(inputs / "out")),
+        {"ids.jsonl", "token 2", "below 4096"});
+  }
 }
 
 TEST_CASE("results that cannot be written: a file for a folder, a full device") {

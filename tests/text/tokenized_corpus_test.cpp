@@ -118,6 +118,19 @@ TEST_CASE("progress is reported, and can stop the work") {
   CHECK_THROWS_AS(tokenize(corpus, &tokenizer, {}, stop), Cancelled);
 }
 
+TEST_CASE("a tokenizer larger than the model is another model's, but for added tokens") {
+  CHECK(error_id([] { check_vocabulary(10, 10, "model"); }) == "");
+  CHECK(error_id([] { check_vocabulary(11, 10, "model"); }) == "corpus/vocabulary-too-large");
+  Json json = TinyTokenizer().tokenizer_json();
+  Json added = json["added_tokens"][0];
+  added["content"] = "<|pad|>";
+  added["id"] = 300;
+  json["added_tokens"].push_back(added);
+  const Tokenizer tokenizer(read_tokenizer_json(json.dump(), "tokenizer.json"));
+  CHECK(tokenizer.learned_vocabulary_size() == 256 + 4 + 1);
+  CHECK(tokenizer.vocabulary_size() == 301);
+}
+
 TEST_CASE("ids beyond a model's vocabulary are found") {
   TokenizedCorpus corpus;
   corpus.documents.push_back({.source = "a.npy", .ids = {1, 2, 9}});

@@ -118,6 +118,20 @@ inline TokenizedCorpus tokenize(const Corpus& corpus, const Tokenizer* tokenizer
   return result;
 }
 
+/// Throws DataError where a tokenizer of `tokenizer_size` learned tokens (those added later may be
+/// unused) is larger than the model's vocabulary: it belongs to another model, whatever ids a text
+/// happens to have.
+inline void check_vocabulary(Index tokenizer_size, Index vocabulary_size,
+                             const std::string& where) {
+  if (tokenizer_size <= vocabulary_size) return;
+  throw DataError({.id = "corpus/vocabulary-too-large",
+                   .where = where,
+                   .what = "the tokenizer has more tokens than the model's vocabulary",
+                   .expected = "at most " + std::to_string(vocabulary_size),
+                   .found = std::to_string(tokenizer_size),
+                   .mend = "use the tokenizer that belongs to the model"});
+}
+
 /// Throws DataError, naming document and position, where an id is not below `vocabulary_size`: a
 /// tokenizer (or ready ids) that does not belong to the model.
 inline void check_ids(const TokenizedCorpus& corpus, Index vocabulary_size) {

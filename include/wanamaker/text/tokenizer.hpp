@@ -55,6 +55,9 @@ class Tokenizer {
         strips_first_space_(definition.strips_first_space),
         template_begin_(definition.template_begin),
         template_end_(definition.template_end) {
+    for (const VocabularyEntry& entry : definition.vocabulary) {
+      learned_size_ = std::max(learned_size_, Index{entry.id} + 1);
+    }
     if (definition.symbols == SymbolKind::bytes) check_bytes(definition);
     check_template(definition);
     split_added_tokens(definition.added_tokens);
@@ -147,6 +150,8 @@ class Tokenizer {
 
   /// Largest id + 1; a model's vocabulary may be larger by padding.
   Index vocabulary_size() const { return vocabulary_.size(); }
+  /// The same without added tokens, which a model may lack where no text has them.
+  Index learned_vocabulary_size() const { return learned_size_; }
 
   /// True where a token has this id: models may have more ids than their tokenizers.
   bool has_token(TokenId id) const { return vocabulary_.contains(id); }
@@ -521,6 +526,7 @@ class Tokenizer {
   AddedTokenMatcher normalized_;
   std::optional<TokenId> bos_;
   std::optional<TokenId> eos_;
+  Index learned_size_ = 0;
   std::string hash_;
 };
 
