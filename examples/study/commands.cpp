@@ -82,6 +82,13 @@ bool needs_texts(const Options& options) {
   return replaces && options.replace != "none" && options.replace != "zero";
 }
 
+// Throws where the texts' tokens are not the model's.
+void check_tokens(const Texts& texts, const Run& run) {
+  const wanamaker::Index vocabulary = run.engine->config().vocabulary;
+  wanamaker::check_vocabulary(texts.tokenizer_size, vocabulary, run.folder.string());
+  wanamaker::check_ids(texts.corpus, vocabulary);
+}
+
 // Calls f(run) for each model; results of several models lie in folders of their own.
 void for_each_model(const Options& options, const std::function<void(Run&)>& f) {
   wanamaker::ThreadPool pool(thread_count(options));
@@ -101,7 +108,7 @@ void for_each_model(const Options& options, const std::function<void(Run&)>& f) 
                       ? encode_passages(corpus, folder, run.rule, pool, progress.callback())
                       : encode_documents(corpus, folder, pool, progress.callback());
       if (&folder == &folders.back()) corpus = {};  // the ids are enough from here on
-      wanamaker::check_ids(run.texts.corpus, run.engine->config().vocabulary);
+      check_tokens(run.texts, run);
     }
     run.protocol = make_protocol(options, run.rule, run.texts, run.engine->arithmetic());
     f(run);
@@ -229,25 +236,6 @@ std::string settings_hash(const Run& run, const std::string& command) {
   return hash.hex();
 }
 
-wanamaker::SweepResult paper_sweep_of_run(Run& run) {
-  const bool stream = run.options.protocol == "paper-stream";
-  const auto read = stream ? read_stream : read_rows_as_documents;
-  const Texts rows = read(run.options, run.folder, run.executor, run.progress.callback());
-  const Index positions = run.engine->config().positions;
-  const wanamaker::PaperFigures figures;
-  wanamaker::check_ids(rows.corpus, run.engine->config().vocabulary);
-  wanamaker::Protocol protocol =
-      make_protocol(run.options, run.rule, rows, run.engine->arithmetic());
-  protocol.join_rule = stream ? "rows that are not blank joined by a blank line, in chunks"
-                              : "each row on its own, blank rows skipped";
-  protocol.window = protocol.stride = protocol.truncation = std::min(figures.truncation, positions);
-  protocol.faults = wanamaker::paper_faults(stream);
-  const wanamaker::PaperSets sets = stream ? wanamaker::paper_stream_sets(rows.corpus, positions)
-                                           : wanamaker::paper_row_sets(rows.corpus, positions);
-  return run.engine->paper_sweep(sets, protocol, sweep_options(run.options),
-                                 run.progress.callback());
-}
-
 // The same splits for every experiment, whether or not it needs all of them.
 wanamaker::Splits splits_of(const Run& run) {
   return wanamaker::make_splits(split_candidates(run.texts.corpus), run.options.tokens,
@@ -282,6 +270,27 @@ auto resumable(const Run& run, const std::string& command, RunWith&& run_with) {
   auto result = run_with(state);
   if (run.options.command != "all") state.finish();
   return result;
+}
+
+wanamaker::SweepResult paper_sweep_of_run(Run& run) {
+  const bool stream = run.options.protocol == "paper-stream";
+  const auto read = stream ? read_stream : read_rows_as_documents;
+  const Texts rows = read(run.options, run.folder, run.executor, run.progress.callback());
+  const Index positions = run.engine->config().positions;
+  const wanamaker::PaperFigures figures;
+  check_tokens(rows, run);
+  wanamaker::Protocol& protocol = run.protocol;
+  protocol = make_protocol(run.options, run.rule, rows, run.engine->arithmetic());
+  protocol.join_rule = stream ? "rows that are not blank joined by a blank line, in chunks"
+                              : "each row on its own, blank rows skipped";
+  protocol.window = protocol.stride = protocol.truncation = std::min(figures.truncation, positions);
+  protocol.faults = wanamaker::paper_faults(stream);
+  const wanamaker::PaperSets sets = stream ? wanamaker::paper_stream_sets(rows.corpus, positions)
+                                           : wanamaker::paper_row_sets(rows.corpus, positions);
+  return resumable(run, "sweep", [&](RunState& state) {
+    return run.engine->paper_sweep(sets, protocol, sweep_options(run.options),
+                                   run.progress.callback(), state.for_sweep());
+  });
 }
 
 wanamaker::SweepResult rigorous_sweep_of_run(Run& run) {

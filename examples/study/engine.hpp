@@ -57,7 +57,8 @@ class Engine {
   virtual wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,
                                              const wanamaker::Protocol& protocol,
                                              const wanamaker::SweepOptions& options,
-                                             const wanamaker::Progress& progress) = 0;
+                                             const wanamaker::Progress& progress,
+                                             const wanamaker::SweepCheckpoint& checkpoint) = 0;
 };
 
 using EngineMaker = std::unique_ptr<Engine> (*)(const std::filesystem::path& model,

@@ -71,9 +71,10 @@ class EngineOn final : public Engine {
   wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,
                                      const wanamaker::Protocol& protocol,
                                      const wanamaker::SweepOptions& options,
-                                     const wanamaker::Progress& progress) override {
+                                     const wanamaker::Progress& progress,
+                                     const wanamaker::SweepCheckpoint& checkpoint) override {
     return wanamaker::run_paper_sweep(backend_, model_, sets, wanamaker::PaperFigures{}, protocol,
-                                      options, executor_, workspace_, progress);
+                                      options, executor_, workspace_, progress, checkpoint);
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "wanamaker/report/result_reading.hpp"
 #include "wanamaker/study/compound.hpp"
 #include "wanamaker/study/gate_curve.hpp"
+#include "wanamaker/study/paper_sweep.hpp"
 #include "wanamaker/study/sweep.hpp"
 
 namespace {
@@ -299,6 +300,22 @@ TEST_CASE("a resumed run gives what an uninterrupted one gives") {
                              parts, layer_result_from_json,
                              [](const LayerResult& r) { return r.layer; });
                        });
+  const PaperFigures figures{.fit_rows = {0, 16},
+                             .gate_rows = {16, 32},
+                             .evaluation_rows = {32, 48},
+                             .fit_tokens = 300,
+                             .gate_tokens = 300,
+                             .evaluation_tokens = 300};
+  const PaperSets sets = paper_row_sets(bench.corpus, 30, figures);
+  check_resumes<Index>(
+      [&](const SweepCheckpoint& c) {
+        return json_of(run_paper_sweep(bench.backend, model, sets, figures, Protocol{},
+                                       input.options, input.executor, bench.workspace, {}, c));
+      },
+      [](std::map<Index, std::string>& parts) {
+        return kept_in<Index, LayerResult>(parts, layer_result_from_json,
+                                           [](const LayerResult& r) { return r.layer; });
+      });
   check_resumes<Index>(
       [&](const GateCurveCheckpoint& c) { return json_of(run_gate_curve(input, {}, c)); },
       [](std::map<Index, std::string>& parts) {

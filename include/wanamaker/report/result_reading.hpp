@@ -138,6 +138,20 @@ inline MapError map_error_from_json(const Json& json, const std::string& where) 
 
 /// A layer of sweep.json. p-values adjusted over layers are left out: they are made anew from all
 /// layers. Throws FormatError for missing or mistyped keys.
+inline PaperLayer paper_layer_from_json(const Json& json, const std::string& where) {
+  PaperLayer paper{
+      .all_linear_ppl = detail::value_at<double>(json, "all_linear_ppl", where),
+      .all_linear_delta_pct = detail::value_at<double>(json, "all_linear_delta_pct", where)};
+  for (const Json& g : detail::value_at<Json>(json, "gates", where)) {
+    paper.gates.push_back({.name = detail::value_at<std::string>(g, "name", where),
+                           .params = detail::value_at<double>(g, "params", where),
+                           .ppl = detail::value_at<double>(g, "ppl", where),
+                           .delta_pct = detail::value_at<double>(g, "delta_pct", where),
+                           .pct_linear = detail::value_at<double>(g, "pct_linear", where)});
+  }
+  return paper;
+}
+
 inline LayerResult layer_result_from_json(const Json& json, const std::string& where) {
   LayerResult layer{.layer = detail::value_at<Index>(json, "layer", where),
                     .r2 = detail::value_at<double>(json, "r2", where),
@@ -150,6 +164,7 @@ inline LayerResult layer_result_from_json(const Json& json, const std::string& w
   for (const Json& v : detail::value_at<Json>(json, "variants", where)) {
     layer.variants.push_back(detail::variant_at(v, where));
   }
+  if (json.contains("paper")) layer.paper = paper_layer_from_json(json["paper"], where);
   return layer;
 }
 

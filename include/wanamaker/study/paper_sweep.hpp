@@ -199,12 +199,14 @@ class PaperLayerSweep {
 }  // namespace detail
 
 /// Runs the published procedure on every chosen layer. Results have, beside the published figures,
-/// intervals paired by row, which the procedure lacks. Throws what its parts throw.
+/// intervals paired by row, which the procedure lacks. Layers that `checkpoint` has are not
+/// measured again. Throws what its parts throw.
 template <class B>
 SweepResult run_paper_sweep(B& backend, const AnyTransformer<B>& model, const PaperSets& sets,
                             const PaperFigures& figures, const Protocol& protocol,
                             const SweepOptions& options, const ExecutorRef& executor,
-                            Workspace<B>& workspace, const Progress& progress = {}) {
+                            Workspace<B>& workspace, const Progress& progress = {},
+                            const SweepCheckpoint& checkpoint = {}) {
   const std::vector<Index> layers = chosen_layers(options.layers, model.layers());
   const auto collector =
       detail::paper_co_moments(backend, model, sets.fit, figures.fit_tokens, workspace, progress);
@@ -224,11 +226,13 @@ SweepResult run_paper_sweep(B& backend, const AnyTransformer<B>& model, const Pa
                                 workspace, gate.get(), nullptr, evaluation.get()};
   for (std::size_t i = 0; i < layers.size(); ++i) {
     progress("sweep", static_cast<Index>(i), static_cast<Index>(layers.size()));
-    for (WalkedSplit<B>* split : {gate.get(), evaluation.get()}) {
-      while (split->pass->layer() < layers[i]) split->pass->advance();
-    }
-    result.layers.push_back(
-        detail::PaperLayerSweep<B>(context, figures, collector.moments(layers[i])).run(layers[i]));
+    result.layers.push_back(stored_or(checkpoint, layers[i], [&] {
+      for (WalkedSplit<B>* split : {gate.get(), evaluation.get()}) {
+        while (split->pass->layer() < layers[i]) split->pass->advance();
+      }
+      return detail::PaperLayerSweep<B>(context, figures, collector.moments(layers[i]))
+          .run(layers[i]);
+    }));
   }
   progress("sweep", static_cast<Index>(layers.size()), static_cast<Index>(layers.size()));
   detail::adjust_p_values(result.layers);
