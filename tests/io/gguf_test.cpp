@@ -373,5 +373,10 @@ TEST_CASE("what cannot be written is refused") {
   CHECK(fault({{"w", GgufType::float32, {32}, large}}).empty());
   CHECK(fault({{"w", GgufType::float32, {32}, bad}}) == "gguf/unwritable");
   CHECK(fault({}, {{"k", 1.0f}, {"k", 2.0f}}) == "gguf/unwritable");
+  const std::vector<std::byte> block(18), part(17);
+  CHECK(fault({{"w", GgufType::q4_0, {1, 32}, {}, block}}).empty());
+  CHECK(fault({{"w", GgufType::q4_0, {1, 64}, {}, block}}) == "gguf/unwritable");
+  CHECK(fault({{"w", GgufType::q4_0, {1, 32}, {}, part}}) == "gguf/unwritable");
+  CHECK(fault({{"w", GgufType::q4_0, {1, 32}, values, block}}) == "gguf/unwritable");
   CHECK(names_in(folder.path()).size() == 1);
 }

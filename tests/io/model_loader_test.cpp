@@ -1,6 +1,9 @@
 // config.json and weights that are right in other spellings, and that are wrong.
 #include "wanamaker/io/model_loader.hpp"
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -347,25 +350,26 @@ TEST_CASE("a GGUF file of GPT-NeoX is the same model as its folder") {
   CHECK(losses_of(folder / "sequential.gguf") != losses_of(folder.path()));
 }
 
-// A random Llama-type model: 4 query heads and 2 key heads of 8, width 32.
+// A random Llama-type model: 4 query heads and 2 key heads, width 32 unless told otherwise.
 struct TinyLlama {
   bool has_bias = false;
+  Index width = 32;
   Tensors tensors{};
 
-  explicit TinyLlama(bool bias) : has_bias(bias) {
-    add("model.embed_tokens.weight", {4100, 32});
-    add("model.norm.weight", {32});
-    add("lm_head.weight", {4100, 32});
+  explicit TinyLlama(bool bias, Index d = 32) : has_bias(bias), width(d) {
+    add("model.embed_tokens.weight", {4100, d});
+    add("model.norm.weight", {d});
+    add("lm_head.weight", {4100, d});
     for (const std::string at : {"model.layers.0.", "model.layers.1."}) {
-      add(at + "input_layernorm.weight", {32});
-      add(at + "post_attention_layernorm.weight", {32});
-      add(at + "self_attn.o_proj.weight", {32, 32});
-      add(at + "mlp.gate_proj.weight", {64, 32});
-      add(at + "mlp.up_proj.weight", {64, 32});
-      add(at + "mlp.down_proj.weight", {32, 64});
+      add(at + "input_layernorm.weight", {d});
+      add(at + "post_attention_layernorm.weight", {d});
+      add(at + "self_attn.o_proj.weight", {d, d});
+      add(at + "mlp.gate_proj.weight", {2 * d, d});
+      add(at + "mlp.up_proj.weight", {2 * d, d});
+      add(at + "mlp.down_proj.weight", {d, 2 * d});
       for (const char* part : {"q", "k", "v"}) {
-        const Index rows = *part == 'q' ? 32 : 16;
-        add(at + "self_attn." + part + "_proj.weight", {rows, 32});
+        const Index rows = *part == 'q' ? d : d / 2;
+        add(at + "self_attn." + part + "_proj.weight", {rows, d});
         if (has_bias) add(at + "self_attn." + part + "_proj.bias", {rows});
       }
     }
@@ -374,11 +378,11 @@ struct TinyLlama {
   void write_folder(const std::filesystem::path& folder, const Json& changes) const {
     Json config{{"model_type", has_bias ? "qwen2" : "llama"},
                 {"vocab_size", 4100},
-                {"hidden_size", 32},
+                {"hidden_size", width},
                 {"num_hidden_layers", 2},
                 {"num_attention_heads", 4},
                 {"num_key_value_heads", 2},
-                {"intermediate_size", 64},
+                {"intermediate_size", 2 * width},
                 {"max_position_embeddings", 64},
                 {"rms_norm_eps", float_epsilon},
                 {"rope_theta", 5000},
@@ -397,14 +401,15 @@ struct TinyLlama {
     for (const auto& [name, t] : tensors) {
       const bool q = name.find("q_proj") != name.npos, k = name.find("k_proj") != name.npos;
       const bool permuted = !has_bias && (q || k);
-      result[name_in_gguf(name)] = permuted ? axes_swapped(t, q ? 4 : 2, 2, 4) : t;
+      result[name_in_gguf(name)] = permuted ? axes_swapped(t, q ? 4 : 2, 2, width / 8) : t;
     }
     return result;
   }
 
   GgufMetadataToWrite metadata() const {
     const std::string a = has_bias ? "qwen2" : "llama";
-    return with(with(with(gguf_metadata(a, 4100, {32, 2, 4, 64, 64, 1}),
+    const auto d = static_cast<std::uint32_t>(width);
+    return with(with(with(gguf_metadata(a, 4100, {d, 2, 4, 2 * d, 64, 1}),
                           a + ".attention.head_count_kv", std::uint32_t{2}),
                      a + ".attention.layer_norm_rms_epsilon", 1e-5f),
                 a + ".rope.freq_base", 5000.0f);
@@ -443,6 +448,49 @@ TEST_CASE("a model as Q8_0 is near to what it was made from, and the same as deq
   const std::vector<double> q8 = losses_of(folder / "q8.gguf");
   CHECK(q8 == losses_of(folder / "back.gguf"));
   CHECK(q8 != losses_of(folder / "full.gguf"));
+}
+
+// Blocks of random bits with scales of about 1/64, so that sums stay small.
+std::vector<std::byte> random_blocks(GgufType type, std::size_t blocks, RandomStream& random) {
+  const std::size_t size = block_bytes(type);
+  std::vector<std::byte> bytes(blocks * size);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random.below(256));
+  const bool has_minimum = type == GgufType::q4_1 || type == GgufType::q5_1 ||
+                           type == GgufType::q4_k || type == GgufType::q5_k;
+  const std::size_t scale_at = type == GgufType::q6_k ? size - 2 : 0;
+  for (std::size_t b = 0; b < blocks; ++b) {
+    for (std::size_t i = 0; i < (has_minimum ? 2u : 1u); ++i) {
+      const std::uint16_t bits = half_bits_from_float(static_cast<float>(random.uniform()) / 64);
+      std::memcpy(bytes.data() + b * size + scale_at + 2 * i, &bits, sizeof bits);
+    }
+  }
+  return bytes;
+}
+
+TEST_CASE("a model of quantised blocks is the model of their dequantised values, bit for bit") {
+  for (const GgufType type : {GgufType::q4_0, GgufType::q4_1, GgufType::q5_0, GgufType::q5_1,
+                              GgufType::q8_0, GgufType::q4_k, GgufType::q5_k, GgufType::q6_k}) {
+    CAPTURE(gguf_type_name(type));
+    const TinyLlama tiny(false, 256);
+    const TemporaryFolder folder;
+    RandomStream random(15);
+    std::map<std::string, std::vector<std::byte>> blocks;
+    std::vector<GgufTensorToWrite> tensors;
+    Tensors values = tiny.converted();
+    for (const auto& [name, t] : values) {
+      GgufTensorToWrite tensor{name, GgufType::float32, t.shape, t.values};
+      if (t.shape.size() == 2) {
+        blocks[name] = random_blocks(type, t.values.size() / block_elements(type), random);
+        tensor = {name, type, t.shape, {}, blocks[name]};
+      }
+      tensors.push_back(tensor);
+    }
+    write_gguf(folder / "quantised.gguf", tiny.metadata(), tensors);
+    const GgufFile file = GgufFile::open(folder / "quantised.gguf");
+    for (auto& [name, t] : values) t.values = file.read<float>(name);
+    write_gguf_model(folder / "float.gguf", values, tiny.metadata());
+    CHECK(losses_of(folder / "quantised.gguf") == losses_of(folder / "float.gguf"));
+  }
 }
 
 TEST_CASE("rotary frequencies are stretched as the file says") {

@@ -1,4 +1,5 @@
-// Writing of GGUF files (version 3): metadata, and tensors as F32, F16 or Q8_0.
+// Writing of GGUF files (version 3): metadata, and tensors as F32, F16, Q8_0 or as they were
+// stored.
 #pragma once
 
 #include <algorithm>
@@ -33,13 +34,15 @@ using GgufValueToWrite =
 /// Keys and values in the order in which they are written.
 using GgufMetadataToWrite = std::vector<std::pair<std::string, GgufValueToWrite>>;
 
-/// A tensor that can be written: float32, float16 or q8_0, rounded from `values`; shape with the
-/// longest stride first.
+/// A tensor that can be written; shape with the longest stride first. Either float32, float16 or
+/// q8_0, rounded from `values`; or any type, its blocks copied from where they are `stored`, as
+/// GgufFile::bytes has them: so tensors pass from one file to another without a loss.
 struct GgufTensorToWrite {
   std::string name;
   GgufType type = GgufType::float32;
   Shape shape;
   std::span<const float> values;
+  std::span<const std::byte> stored{};
 };
 
 namespace detail {
@@ -110,26 +113,43 @@ class GgufHeaderText {
                    .mend = "correct what is passed"});
 }
 
+// Numbers that the tensor brings.
+inline std::size_t gguf_elements(const GgufTensorToWrite& tensor) {
+  if (tensor.stored.empty()) return tensor.values.size();
+  return tensor.stored.size() / block_bytes(tensor.type) * block_elements(tensor.type);
+}
+inline std::size_t gguf_bytes(const GgufTensorToWrite& tensor) {
+  return gguf_elements(tensor) / block_elements(tensor.type) * block_bytes(tensor.type);
+}
+
 inline void check_gguf_tensor(const GgufTensorToWrite& tensor) {
   const auto refuse = [&](std::string expected, std::string found) {
     throw_unwritable_gguf(tensor.name, std::move(expected), std::move(found));
   };
   const bool has_writer = tensor.type == GgufType::float32 || tensor.type == GgufType::float16 ||
-                          tensor.type == GgufType::q8_0;
-  if (!has_writer) refuse("F32, F16 or Q8_0", std::string(gguf_type_name(tensor.type)));
+                          tensor.type == GgufType::q8_0 || !tensor.stored.empty();
+  if (!has_writer) {
+    refuse("F32, F16, Q8_0 or stored blocks", std::string(gguf_type_name(tensor.type)));
+  }
+  if (!tensor.stored.empty() &&
+      (!tensor.values.empty() || tensor.stored.size() != gguf_bytes(tensor))) {
+    refuse("whole stored blocks, or values", std::to_string(tensor.stored.size()) +
+                                                 " stored bytes and " +
+                                                 std::to_string(tensor.values.size()) + " values");
+  }
   if (tensor.name.empty() || tensor.name.size() > gguf_name_limit) {
     refuse("a name of 1 to " + std::to_string(gguf_name_limit) + " bytes",
            std::to_string(tensor.name.size()));
   }
   const std::optional<Index> elements = element_count(tensor.shape);
   const auto block = static_cast<Index>(block_elements(tensor.type));
-  const bool fits = elements && static_cast<std::size_t>(*elements) == tensor.values.size() &&
+  const bool fits = elements && static_cast<std::size_t>(*elements) == gguf_elements(tensor) &&
                     tensor.shape.size() <= gguf_dimension_limit &&
                     (tensor.shape.empty() ? 1 : tensor.shape.back()) % block == 0;
   if (!fits) {
     refuse("at most 4 dimensions, rows of whole blocks of " + std::to_string(block) +
                ", as many values as the shape takes",
-           shape_text(tensor.shape) + " with " + std::to_string(tensor.values.size()) + " values");
+           shape_text(tensor.shape) + " with " + std::to_string(gguf_elements(tensor)) + " values");
   }
   const auto finite = [&](float x) {
     if (tensor.type == GgufType::float32) return std::isfinite(x);
@@ -150,14 +170,12 @@ void check_gguf_names_differ(const std::vector<Named>& items, NameOf name_of) {
   if (twice != names.end()) throw_unwritable_gguf(std::string(*twice), "every name once", "two");
 }
 
-inline std::size_t gguf_bytes(const GgufTensorToWrite& tensor) {
-  return tensor.values.size() / block_elements(tensor.type) * block_bytes(tensor.type);
-}
 inline std::size_t gguf_padding(std::size_t bytes) {
   return (gguf_alignment - bytes % gguf_alignment) % gguf_alignment;
 }
 
 inline void write_gguf_values(const GgufTensorToWrite& tensor, AtomicFile& file) {
+  if (!tensor.stored.empty()) return file.write(tensor.stored);
   if (tensor.type == GgufType::float32) return file.write(std::as_bytes(tensor.values));
   const std::size_t step = block_elements(tensor.type);
   std::array<std::byte, 34> block{};
