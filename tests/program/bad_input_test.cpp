@@ -41,8 +41,11 @@ class Inputs {
     return perplexity_into(folder_ / "out", options);
   }
   Outcome perplexity_into(const fs::path& out, const std::string& options = "") const {
-    return run_study("perplexity --quiet --threads 1 --model " + quoted(model()) + " --text " +
-                     quoted(text()) + " --out " + quoted(out) + " " + options);
+    return run_study(perplexity_arguments(out) + options);
+  }
+  std::string perplexity_arguments(const fs::path& out) const {
+    return "perplexity --quiet --threads 1 --model " + quoted(model()) + " --text " +
+           quoted(text()) + " --out " + quoted(out) + " ";
   }
 
   /// Replaces the weights by damage(their bytes).
@@ -317,5 +320,13 @@ TEST_CASE("results that cannot be written: a file for a folder, a full device") 
         "tokenize --quiet --model " + quoted(inputs.model()) + " --text " + quoted(inputs.text()),
         "/dev/full");
     check_refused(outcome, {"standard output"});
+  }
+  SUBCASE("the disk is full when results are written") {
+    // What a program sees of it, made by a limit on the size of files, which holds for root too.
+    const Inputs inputs;
+    const Outcome outcome = run_study(inputs.perplexity_arguments(inputs / "out"), "/dev/null",
+                                      "trap '' XFSZ; ulimit -f 1; ");
+    check_refused(outcome, {"perplexity.json", "cannot write"});
+    CHECK(fs::is_empty(inputs / "out"));
   }
 }

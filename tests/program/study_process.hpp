@@ -24,13 +24,14 @@ struct Outcome {
   std::string errors;
 };
 
-/// Runs `study ARGUMENTS`, its standard output in a file.
+/// Runs `study ARGUMENTS`, its standard output in a file; `before`: what the shell does before.
 inline Outcome run_study(const std::string& arguments,
-                         const std::filesystem::path& output = "/dev/null") {
+                         const std::filesystem::path& output = "/dev/null",
+                         const std::string& before = "") {
   const TemporaryFolder folder;
   const std::filesystem::path errors = folder / "errors";
-  const std::string command =
-      quoted(WANAMAKER_STUDY) + " " + arguments + " >" + quoted(output) + " 2>" + quoted(errors);
+  const std::string command = before + quoted(WANAMAKER_STUDY) + " " + arguments + " >" +
+                              quoted(output) + " 2>" + quoted(errors);
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), read_bytes(errors)};
 }
