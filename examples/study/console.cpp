@@ -1,10 +1,14 @@
 #include "console.hpp"
 
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <thread>
 
 #include "wanamaker/core/error.hpp"
 
@@ -12,14 +16,18 @@ namespace study {
 
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+std::atomic<bool> interrupted{false};
 
-void on_interrupt(int signal) {
-  if (interrupted != 0) {
+// Takes the signals, one after the other, for the whole process. The second one ends it.
+void wait_for_interrupts(const sigset_t& signals) {
+  while (true) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    if (!interrupted.exchange(true)) continue;
     std::signal(signal, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
     std::raise(signal);
   }
-  interrupted = 1;
 }
 
 std::string duration_text(double seconds) {
@@ -31,13 +39,20 @@ std::string duration_text(double seconds) {
 
 }  // namespace
 
+// A thread of their own takes the signals, and no other thread does: a handler may not run on one
+// that computes, since oneDNN's products move the stack into a buffer of a few pages, which what
+// the kernel pushes for a handler overruns.
 void catch_interrupts() {
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads that are started later inherit it
+  std::thread([signals] { wait_for_interrupts(signals); }).detach();
 }
 
 bool is_interrupted() {
-  return interrupted != 0;
+  return interrupted;
 }
 
 void check_output_written() {
