@@ -3,6 +3,7 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
 
 #include "commands.hpp"
 #include "console.hpp"
@@ -22,6 +23,11 @@ int run(const study::Options& options) {
   return 0;
 }
 
+// Whether a run that was interrupted can be taken up again.
+bool can_resume(const std::string& command) {
+  return command == "sweep" || command == "gate-curve" || command == "compound" || command == "all";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -31,7 +37,7 @@ int main(int argc, char** argv) {
   try {
     return run(options);
   } catch (const wanamaker::Cancelled& stop) {
-    std::cerr << "study: " << stop.what() << '\n';
+    std::cerr << "study: " << (can_resume(options.command) ? stop.what() : "interrupted") << '\n';
     return 130;
   } catch (const std::bad_alloc&) {
     std::cerr << "study: out of memory; use fewer tokens or a smaller model\n";
