@@ -33,8 +33,8 @@ bool can_resume(const std::string& command) {
 int main(int argc, char** argv) {
   study::Options options;
   if (const std::optional<int> code = study::parse_command_line(argc, argv, options)) return *code;
-  study::catch_interrupts();
   try {
+    study::catch_interrupts();
     return run(options);
   } catch (const wanamaker::Cancelled& stop) {
     std::cerr << "study: " << (can_resume(options.command) ? stop.what() : "interrupted") << '\n';

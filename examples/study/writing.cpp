@@ -65,17 +65,6 @@ std::string without_last_line_feed(std::string text) {
   return text;
 }
 
-wanamaker::MlpReplacement replacement_of(const Options& options) {
-  using wanamaker::MlpReplacement;
-  std::string name = options.replace;
-  if (name.empty()) name = options.beside || !options.layers.empty() ? "ridge" : "none";
-  for (const MlpReplacement r : {MlpReplacement::zero, MlpReplacement::mean, MlpReplacement::ridge,
-                                 MlpReplacement::gate_logistic}) {
-    if (name == wanamaker::name_of(r)) return r;
-  }
-  return MlpReplacement::none;
-}
-
 // "ridge in layers 0, 3, 4".
 std::string title_of(const wanamaker::WrittenText& text) {
   if (text.replaced.empty()) return text.name;
@@ -87,6 +76,17 @@ std::string title_of(const wanamaker::WrittenText& text) {
 }
 
 }  // namespace
+
+wanamaker::MlpReplacement replacement_of(const Options& options) {
+  using wanamaker::MlpReplacement;
+  std::string name = options.replace;
+  if (name.empty()) name = options.beside || !options.layers.empty() ? "ridge" : "none";
+  for (const MlpReplacement r : {MlpReplacement::zero, MlpReplacement::mean, MlpReplacement::ridge,
+                                 MlpReplacement::gate_logistic}) {
+    if (name == wanamaker::name_of(r)) return r;
+  }
+  return MlpReplacement::none;
+}
 
 std::string read_prompt(const Options& options) {
   if (options.prompt) return *options.prompt;

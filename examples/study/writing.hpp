@@ -24,6 +24,10 @@ std::vector<wanamaker::TokenId> prompt_ids(const Options& options, const std::st
                                            const wanamaker::Tokenizer& tokenizer,
                                            const wanamaker::ModelConfig& config);
 
+/// What stands in for MLPs: of --replace, and without it ridge where --beside or --layers asks for
+/// something.
+wanamaker::MlpReplacement replacement_of(const Options& options);
+
 /// What is asked of the library. Throws wanamaker::ProtocolError where nothing is to be beside.
 wanamaker::GenerateOptions generate_options(const Options& options,
                                             const wanamaker::Tokenizer& tokenizer,
