@@ -78,14 +78,15 @@ bool needs_texts(const Options& options) {
   if (options.command != "generate") {
     return options.protocol == "rigorous" || options.command != "sweep";
   }
-  const bool replaces = options.beside || !options.layers.empty() || !options.replace.empty();
-  return replaces && options.replace != "none" && options.replace != "zero";
+  const wanamaker::MlpReplacement replacement = replacement_of(options);
+  return replacement != wanamaker::MlpReplacement::none &&
+         replacement != wanamaker::MlpReplacement::zero;
 }
 
 // Throws where the texts' tokens are not the model's.
 void check_tokens(const Texts& texts, const Run& run) {
   const wanamaker::Index vocabulary = run.engine->config().vocabulary;
-  wanamaker::check_vocabulary(texts.tokenizer_size, vocabulary, run.folder.string());
+  wanamaker::check_tokenizer_size(texts.tokenizer_size, vocabulary, run.folder.string());
   wanamaker::check_ids(texts.corpus, vocabulary);
 }
 

@@ -119,8 +119,8 @@ TEST_CASE("progress is reported, and can stop the work") {
 }
 
 TEST_CASE("a tokenizer larger than the model is another model's, but for added tokens") {
-  CHECK(error_id([] { check_vocabulary(10, 10, "model"); }) == "");
-  CHECK(error_id([] { check_vocabulary(11, 10, "model"); }) == "corpus/vocabulary-too-large");
+  CHECK(error_id([] { check_tokenizer_size(10, 10, "model"); }) == "");
+  CHECK(error_id([] { check_tokenizer_size(11, 10, "model"); }) == "corpus/vocabulary-too-large");
   Json json = TinyTokenizer().tokenizer_json();
   Json added = json["added_tokens"][0];
   added["content"] = "<|pad|>";

@@ -29,7 +29,7 @@ struct EigenGemm {
   template <class T>
   static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c) {
     scale(c, beta);
-    const bool is_vector = a.is_transposed ? a.matrix.stride == 1 : true;
+    const bool is_vector = !a.is_transposed || a.matrix.stride == 1;
     if (c.rows == 1 && is_vector) return add_vector_product(a.matrix.data, b, alpha, c.data);
     if (c.rows == 0 || c.cols == 0 || a.cols() == 0) return;
     if (a.is_transposed && b.is_transposed) {

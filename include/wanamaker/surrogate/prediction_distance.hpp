@@ -11,10 +11,13 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
-/// √(Σ‖ŷ_a − ŷ_b‖²/Σ‖y − mean‖²) over the data of the co-moments. Throws ShapeError where map and
-/// co-moments differ in shape.
+/// √(Σ‖ŷ_a − ŷ_b‖²/Σ‖y − mean‖²) over the data of the co-moments. Throws ShapeError where a map
+/// and the co-moments differ in shape.
 inline double prediction_distance(const AffineMap& a, const AffineMap& b,
                                   const CoMoments& moments) {
+  for (const AffineMap* map : {&a, &b}) {
+    check_shape(moments.xy(), map->inputs, map->outputs, "prediction_distance: co-moments");
+  }
   AffineMap difference = a;
   for (std::size_t i = 0; i < a.weight.size(); ++i) difference.weight[i] -= b.weight[i];
   for (std::size_t j = 0; j < a.bias.size(); ++j) difference.bias[j] -= b.bias[j];

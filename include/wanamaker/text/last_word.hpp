@@ -81,28 +81,14 @@ struct PassageCorpus {
 inline PassageCorpus tokenize_passages(const Corpus& corpus, const Tokenizer& tokenizer,
                                        Index longest, ExecutorRef executor = {},
                                        const Progress& progress = {}) {
-  PassageCorpus result;
-  const auto count = static_cast<Index>(corpus.documents.size());
-  result.corpus.documents.resize(corpus.documents.size());
-  result.target_tokens.resize(corpus.documents.size());
-  const Index block = 64 * std::max<Index>(1, executor.concurrency());
-  for (Index begin = 0; begin < count; begin += block) {
-    progress("tokenize", begin, count);
-    executor.run(std::min(block, count - begin), [&](Index i) {
-      const auto place = static_cast<std::size_t>(begin + i);
-      const Document& document = corpus.documents[place];
-      if (!document.has_text()) detail::refuse_passage(document.source, "a text", "token ids");
-      PassageIds passage = encode_passage(tokenizer, document.text(), longest, document.source);
-      result.target_tokens[place] = passage.target_tokens;
-      result.corpus.documents[place] = {.name = document.name,
-                                        .index = document.index,
-                                        .source = document.source,
-                                        .ids = std::move(passage.ids),
-                                        .byte_count = document.byte_count(),
-                                        .word_count = document.word_count()};
-    });
-  }
-  progress("tokenize", count, count);
+  PassageCorpus result{.target_tokens = std::vector<Index>(corpus.documents.size())};
+  const auto encode = [&](const Document& document, std::size_t place) {
+    if (!document.has_text()) detail::refuse_passage(document.source, "a text", "token ids");
+    PassageIds passage = encode_passage(tokenizer, document.text(), longest, document.source);
+    result.target_tokens[place] = passage.target_tokens;
+    return std::move(passage.ids);
+  };
+  result.corpus = detail::tokenize_with(corpus, encode, executor, progress);
   return result;
 }
 

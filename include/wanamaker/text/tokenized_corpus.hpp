@@ -89,13 +89,11 @@ inline std::vector<TokenId> ids_of(const Document& document, const Tokenizer* to
   return tokenizer->encode(document.text(), document.source);
 }
 
-}  // namespace detail
-
-/// Encodes the documents, in parallel where the executor is; the result does not depend on it.
-/// `tokenizer` may be null where all documents are ready ids. Throws DataError as
-/// Tokenizer::encode does, naming the document, and Cancelled.
-inline TokenizedCorpus tokenize(const Corpus& corpus, const Tokenizer* tokenizer,
-                                ExecutorRef executor = {}, const Progress& progress = {}) {
+/// The documents with the ids that encode(document, number) gives, 16 a thread at a time; the
+/// result does not depend on the executor.
+template <class Encode>
+TokenizedCorpus tokenize_with(const Corpus& corpus, Encode&& encode, ExecutorRef executor,
+                              const Progress& progress) {
   TokenizedCorpus result;
   const auto count = static_cast<Index>(corpus.documents.size());
   result.documents.resize(corpus.documents.size());
@@ -108,7 +106,7 @@ inline TokenizedCorpus tokenize(const Corpus& corpus, const Tokenizer* tokenizer
       result.documents[place] = {.name = document.name,
                                  .index = document.index,
                                  .source = document.source,
-                                 .ids = detail::ids_of(document, tokenizer),
+                                 .ids = encode(document, place),
                                  .byte_count = document.byte_count(),
                                  .word_count = document.word_count()};
     });
@@ -118,11 +116,26 @@ inline TokenizedCorpus tokenize(const Corpus& corpus, const Tokenizer* tokenizer
   return result;
 }
 
+}  // namespace detail
+
+/// Encodes the documents, in parallel where the executor is; the result does not depend on it.
+/// `tokenizer` may be null where all documents are ready ids. Throws DataError as
+/// Tokenizer::encode does, naming the document, and Cancelled.
+inline TokenizedCorpus tokenize(const Corpus& corpus, const Tokenizer* tokenizer,
+                                ExecutorRef executor = {}, const Progress& progress = {}) {
+  return detail::tokenize_with(
+      corpus,
+      [tokenizer](const Document& document, std::size_t) {
+        return detail::ids_of(document, tokenizer);
+      },
+      executor, progress);
+}
+
 /// Throws DataError where a tokenizer of `tokenizer_size` learned tokens (those added later may be
 /// unused) is larger than the model's vocabulary: it belongs to another model, whatever ids a text
 /// happens to have.
-inline void check_vocabulary(Index tokenizer_size, Index vocabulary_size,
-                             const std::string& where) {
+inline void check_tokenizer_size(Index tokenizer_size, Index vocabulary_size,
+                                 const std::string& where) {
   if (tokenizer_size <= vocabulary_size) return;
   throw DataError({.id = "corpus/vocabulary-too-large",
                    .where = where,
