@@ -30,24 +30,43 @@ class CausalSelfAttention {
   void forward(B& backend, Index layer, const_matrix_view_t<B> x, const PackedBatch<B>& batch,
                matrix_view_t<B> y, Workspace<B>& workspace) const {
     const typename Workspace<B>::Frame frame(workspace);
-    const Index query_width = shape_.heads * shape_.head_width;
-    const Index key_width = shape_.key_heads * shape_.head_width;
-    const matrix_view_t<B> projected = workspace.matrix(x.rows, query_width + 2 * key_width);
-    qkv_.forward(backend, x, projected);
-    const matrix_view_t<B> q = projected.middle_cols(0, query_width);
-    const matrix_view_t<B> k = projected.middle_cols(query_width, key_width);
-    const matrix_view_t<B> v = projected.middle_cols(query_width + key_width, key_width);
-    positions_.apply(backend, batch.positions(), shape_.heads, q);
-    positions_.apply(backend, batch.positions(), shape_.key_heads, k);
+    const matrix_view_t<B> projected = workspace.matrix(x.rows, qkv_.outputs());
+    const auto [q, k, v] = project(backend, x, batch, projected);
     const auto [keys, values] = batch.memory(backend, layer, k, v);
-    const matrix_view_t<B> mixed = workspace.matrix(x.rows, query_width);
+    const matrix_view_t<B> mixed = workspace.matrix(x.rows, q.cols);
     ops::causal_attention(backend, q, keys, values, batch.spans(), shape_, mixed, workspace);
     output_.forward(backend, mixed, y);
   }
 
+  /// Queries, keys and values, columns of one matrix.
+  struct Projection {
+    matrix_view_t<B> q;  ///< [T × heads·head_width]
+    matrix_view_t<B> k;  ///< [T × key_heads·head_width]
+    matrix_view_t<B> v;  ///< [T × key_heads·head_width]
+  };
+  /// The three parts of a matrix [T × (heads + 2·key_heads)·head_width].
+  Projection parts_of(matrix_view_t<B> projected) const {
+    const Index query_width = shape_.heads * shape_.head_width;
+    const Index key_width = shape_.key_heads * shape_.head_width;
+    return {projected.middle_cols(0, query_width), projected.middle_cols(query_width, key_width),
+            projected.middle_cols(query_width + key_width, key_width)};
+  }
+  /// projected ← x·W + b, with positions applied to q and k.
+  Projection project(B& backend, const_matrix_view_t<B> x, const PackedBatch<B>& batch,
+                     matrix_view_t<B> projected) const {
+    qkv_.forward(backend, x, projected);
+    const Projection parts = parts_of(projected);
+    positions_.apply(backend, batch.positions(), shape_.heads, parts.q);
+    positions_.apply(backend, batch.positions(), shape_.key_heads, parts.k);
+    return parts;
+  }
+
   const Linear<B>& qkv() const { return qkv_; }
+  Linear<B>& qkv() { return qkv_; }
   const Linear<B>& output() const { return output_; }
+  Linear<B>& output() { return output_; }
   const AttentionShape& shape() const { return shape_; }
+  const Positions& positions() const { return positions_; }
   Index parameters() const { return qkv_.parameters() + output_.parameters(); }
 
  private:

@@ -99,8 +99,11 @@ class TransformerBlock {
   }
 
   const Norm& attention_norm() const { return attention_norm_; }
+  Norm& attention_norm() { return attention_norm_; }
   const Attention& attention() const { return attention_; }
+  Attention& attention() { return attention_; }
   const Norm& mlp_norm() const { return mlp_norm_; }
+  Norm& mlp_norm() { return mlp_norm_; }
   const Mlp& mlp() const { return mlp_; }
   Mlp& mlp() { return mlp_; }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -30,7 +31,10 @@ class Gradients {
     ParameterList<B> list = wanamaker::parameters<B>(model);
     std::erase_if(list, [&](const Parameter<B>& p) { return is_frozen(p.name); });
     Index size = 0;
-    for (const Parameter<B>& p : list) size += padded(p.value.size());
+    for (const Parameter<B>& p : list) {
+      size += padded(p.value.size());
+      first_layer_ = std::min(first_layer_, p.layer);
+    }
     memory_ = backend.template allocate<Scalar>(size);
     size_ = size;
     Scalar* next = memory_.data();
@@ -49,6 +53,9 @@ class Gradients {
   template <class Matrix>
   requires requires(const Matrix& m) { m.data(); }
   matrix_view_t<B> of(const Matrix& value) const { return of(value.data()); }
+
+  /// The lowest layer that has a gradient (Parameter::layer): backward passes end there.
+  Index first_layer() const { return first_layer_; }
 
   /// All gradients as one row, the gaps between them (always 0) included: for norms and clearing.
   matrix_view_t<B> all() const { return {const_cast<Scalar*>(memory_.data()), 1, size_}; }
@@ -69,6 +76,7 @@ class Gradients {
 
   buffer_t<B, Scalar> memory_{};
   Index size_ = 0;
+  Index first_layer_ = std::numeric_limits<Index>::max();
   std::unordered_map<const Scalar*, matrix_view_t<B>> views_{};
 };
 

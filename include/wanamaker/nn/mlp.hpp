@@ -39,7 +39,9 @@ class DenseMlp {
   }
 
   const Linear<B>& up() const { return up_; }
+  Linear<B>& up() { return up_; }
   const Linear<B>& down() const { return down_; }
+  Linear<B>& down() { return down_; }
 
  private:
   Linear<B> up_{};
@@ -76,8 +78,11 @@ class GatedLinearUnitMlp {
   }
 
   const Linear<B>& gate() const { return gate_; }
+  Linear<B>& gate() { return gate_; }
   const Linear<B>& up() const { return up_; }
+  Linear<B>& up() { return up_; }
   const Linear<B>& down() const { return down_; }
+  Linear<B>& down() { return down_; }
 
  private:
   Linear<B> gate_{};

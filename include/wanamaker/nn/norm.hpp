@@ -22,7 +22,9 @@ class LayerNorm {
   }
 
   const matrix_t<B>& gain() const { return gain_; }
+  matrix_t<B>& gain() { return gain_; }
   const matrix_t<B>& bias() const { return bias_; }
+  matrix_t<B>& bias() { return bias_; }
   double epsilon() const { return epsilon_; }
   Index parameters() const { return gain_.size() + bias_.size(); }
 
@@ -46,6 +48,7 @@ class RmsNorm {
   }
 
   const matrix_t<B>& gain() const { return gain_; }
+  matrix_t<B>& gain() { return gain_; }
   double epsilon() const { return epsilon_; }
   Index parameters() const { return gain_.size(); }
 

@@ -22,6 +22,7 @@ struct Parameter {
   matrix_view_t<B> value{};     ///< the model's own memory
   matrix_view_t<B> gradient{};  ///< of the same shape; empty where frozen
   bool frozen = false;
+  Index layer = 0;  ///< of its block; −1 before the blocks, the number of blocks after them
 };
 
 /// In the model's order, every array once: a tied head is its embedding.
@@ -105,17 +106,23 @@ template <class B>
 class ParameterCollector {
  public:
   explicit ParameterCollector(ParameterList<B>& list, ParameterNames names = {},
-                              std::string prefix = {})
-      : list_(&list), names_(names), prefix_(std::move(prefix)) {
+                              std::string prefix = {}, Index layer = 0)
+      : list_(&list), names_(names), prefix_(std::move(prefix)), layer_(layer) {
     static_assert(check_trainable<B>());
   }
 
   const ParameterNames& names() const { return names_; }
   /// The same list under a family's names.
-  ParameterCollector named(const ParameterNames& names) const { return {*list_, names, prefix_}; }
+  ParameterCollector named(const ParameterNames& names) const {
+    return ParameterCollector(*list_, names, prefix_, layer_);
+  }
+  /// The same list for parameters of block `layer`.
+  ParameterCollector at_layer(Index layer) const {
+    return ParameterCollector(*list_, names_, prefix_, layer);
+  }
   /// For the parts of a module: names become PREFIX.MODULE.NAME.
   ParameterCollector within(std::string_view module) const {
-    return ParameterCollector(*list_, names_, prefix_ + std::string(module) + ".");
+    return ParameterCollector(*list_, names_, prefix_ + std::string(module) + ".", layer_);
   }
 
   /// An array that decays. Empty ones are left out.
@@ -132,12 +139,13 @@ class ParameterCollector {
  private:
   void add(std::string_view name, matrix_view_t<B> value, bool decays) const {
     if (value.size() == 0) return;
-    list_->push_back({prefix_ + std::string(name), decays, value, {}, false});
+    list_->push_back({prefix_ + std::string(name), decays, value, {}, false, layer_});
   }
 
   ParameterList<B>* list_;
   ParameterNames names_;
   std::string prefix_;
+  Index layer_;
 };
 
 namespace detail {

@@ -66,6 +66,10 @@ class RotaryPositions {
                           x);
   }
 
+  /// [positions × r/2].
+  const_matrix_view_t<B> cosines() const { return tables_->cosines.view(); }
+  const_matrix_view_t<B> sines() const { return tables_->sines.view(); }
+
  private:
   struct Tables {
     matrix_t<B> cosines{};

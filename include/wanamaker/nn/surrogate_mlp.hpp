@@ -24,6 +24,7 @@ class AffineMlp {
     return {map_.flops(tokens), map_.weight_bytes(), static_cast<double>(map_.parameters())};
   }
   const Linear<B>& map() const { return map_; }
+  Linear<B>& map() { return map_; }
 
  private:
   Linear<B> map_{};
@@ -49,6 +50,12 @@ class LowRankMlp {
   }
   /// k.
   Index rank() const { return down_.outputs(); }
+  /// P, to k columns.
+  const Linear<B>& down() const { return down_; }
+  Linear<B>& down() { return down_; }
+  /// Q, back to d columns.
+  const Linear<B>& up() const { return up_; }
+  Linear<B>& up() { return up_; }
 
  private:
   Linear<B> down_{};
@@ -71,6 +78,9 @@ class MeanMlp {
     return {0.0, static_cast<double>(mean_.size()) * sizeof(scalar_t<B>),
             static_cast<double>(mean_.size())};
   }
+  /// [1 × d].
+  const matrix_t<B>& mean() const { return mean_; }
+  matrix_t<B>& mean() { return mean_; }
 
  private:
   matrix_t<B> mean_{};

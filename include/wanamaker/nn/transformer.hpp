@@ -66,6 +66,9 @@ class Transformer {
   Block& block(Index layer) { return parts_.blocks[static_cast<std::size_t>(layer)]; }
   const Norm& final_norm() const { return parts_.final_norm; }
   const weight_matrix_t<B>& embedding() const { return parts_.embedding; }
+  /// Everything that the model is made of, for training and for files.
+  const Parts& parts() const { return parts_; }
+  Parts& parts() { return parts_; }
 
   /// residual ← embedding[token] + position_table[position]; residual [T × d]. Throws DataError for
   /// ids outside the vocabulary, ProtocolError for sequences longer than the model's positions.
@@ -132,6 +135,22 @@ class Transformer {
   /// Columns of the logits: the vocabulary, or more where a file pads it.
   Index logit_columns() const { return head_factor().cols(); }
 
+  /// The head as a right factor [d × V'] and its bias, which may be empty.
+  Operand<storage_t<B>> head_factor() const {
+    return config().tied_head ? transposed(parts_.embedding.view()) : parts_.head.factor();
+  }
+  ConstVectorView<scalar_t<B>> head_bias() const {
+    return parts_.head.has_bias() ? parts_.head.bias().vector() : ConstVectorView<scalar_t<B>>{};
+  }
+
+  /// Throws what token_losses throws for a stream of `rows` rows.
+  void check_scored(const ScoredPositions& scored, Index rows) const {
+    const bool inside = std::all_of(scored.rows.begin(), scored.rows.end(),
+                                    [rows](TokenId row) { return row >= 0 && row < rows; });
+    if (!inside || scored.rows.size() != scored.targets.size()) throw_not_scorable(scored, rows);
+    check_ids(scored.targets);
+  }
+
   /// Learned numbers; a tied head counts once.
   double parameters() const {
     double total = static_cast<double>(parts_.embedding.size() + parts_.position_table.size() +
@@ -142,13 +161,6 @@ class Transformer {
 
  private:
   static constexpr Index loss_block_rows = 128;
-
-  Operand<storage_t<B>> head_factor() const {
-    return config().tied_head ? transposed(parts_.embedding.view()) : parts_.head.factor();
-  }
-  ConstVectorView<scalar_t<B>> head_bias() const {
-    return parts_.head.has_bias() ? parts_.head.bias().vector() : ConstVectorView<scalar_t<B>>{};
-  }
 
   VectorView<TokenId> upload(B& backend, std::span<const TokenId> values,
                              Workspace<B>& workspace) const {
@@ -200,13 +212,6 @@ class Transformer {
     for (const TokenId id : ids) {
       if (id < 0 || id >= config().vocabulary) throw_outside(id);
     }
-  }
-
-  void check_scored(const ScoredPositions& scored, Index rows) const {
-    const bool inside = std::all_of(scored.rows.begin(), scored.rows.end(),
-                                    [rows](TokenId row) { return row >= 0 && row < rows; });
-    if (!inside || scored.rows.size() != scored.targets.size()) throw_not_scorable(scored, rows);
-    check_ids(scored.targets);
   }
 
   [[noreturn]] void throw_no_layer(Index layer) const {
