@@ -1,6 +1,7 @@
 // The study's gated layer: a surrogate where the gate says that it suffices, the MLP elsewhere.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -139,8 +140,21 @@ class GatedMlp {
   /// Missing for a soft gate.
   std::optional<double> threshold() const { return threshold_; }
   const G& gate() const { return gate_; }
+  G& gate() { return gate_; }
   const Surrogate& surrogate() const { return surrogate_; }
+  Surrogate& surrogate() { return surrogate_; }
   const Mlp& mlp() const { return mlp_; }
+  Mlp& mlp() { return mlp_; }
+
+  /// λ of the penalty λ·mean(1 − g) that training adds to the loss, for this layer: it rewards
+  /// tokens that skip the MLP. 0: none.
+  double sparsity_weight() const { return sparsity_weight_; }
+  void set_sparsity_weight(double weight) { sparsity_weight_ = weight; }
+
+  /// Called with (layer, scores [T] in the backend's memory) of every forward pass of training.
+  using ScoreListener = std::function<void(Index layer, ConstVectorView<double> scores)>;
+  void set_score_listener(ScoreListener listener) { score_listener_ = std::move(listener); }
+  const ScoreListener& score_listener() const { return score_listener_; }
 
   /// Rows routed to the surrogate and to the MLP since the last reset; a soft gate counts none.
   Index surrogate_rows() const { return counts_.rows(1); }
@@ -184,6 +198,8 @@ class GatedMlp {
   std::optional<double> threshold_;
   RoutingCounts counts_{2};
   RoutingListener listener_{};
+  double sparsity_weight_ = 0;
+  ScoreListener score_listener_{};
 };
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -76,6 +76,8 @@ class LinearGate {
 
   /// The d + 1 numbers, for files and for looking at the direction.
   const LinearScore& linear_score() const { return score_; }
+  /// w [d] in the backend's memory.
+  ConstVectorView<double> weights() const { return {weights_.data(), weights_.size()}; }
 
  private:
   LinearScore score_;

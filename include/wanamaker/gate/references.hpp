@@ -20,6 +20,7 @@ class MlpReference {
     mlp_forward(*policy_, backend, x, rows, y, workspace);
   }
   MlpCost cost(Index tokens) const { return policy_->cost(tokens); }
+  const Policy& policy() const { return *policy_; }
 
  private:
   const Policy* policy_;
@@ -42,6 +43,7 @@ class GateReference {
   MlpCost cost(Index tokens) const { return gate_->cost(tokens); }
   bool scores_are_probabilities() const { return wanamaker::scores_are_probabilities(*gate_); }
   std::optional<double> natural_threshold() const { return wanamaker::natural_threshold(*gate_); }
+  const G& gate() const { return *gate_; }
 
  private:
   const G* gate_;

@@ -51,6 +51,8 @@ struct BackwardPass {
   B& backend;
   Workspace<B>& workspace;
   const Gradients<B>& gradients;
+  double weight = 1;  ///< gradients are those of weight · loss: for penalties that are added to it
+  bool is_repetition = false;  ///< a block's forward pass is run again: not to be counted
   Tape<B> tape{};
 };
 

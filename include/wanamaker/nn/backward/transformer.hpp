@@ -57,12 +57,12 @@ class ModelPass {
   using Model = Transformer<B, Block>;
 
   ModelPass(const Model& model, B& backend, const PackedBatch<B>& batch,
-            const Gradients<B>& gradients, Workspace<B>& workspace, bool recompute,
+            const Gradients<B>& gradients, Workspace<B>& workspace, const LossOptions& options,
             Observer& observer)
       : model_(model),
         batch_(batch),
-        pass_{backend, workspace, gradients},
-        recompute_(recompute),
+        pass_{backend, workspace, gradients, options.weight},
+        recompute_(options.recompute),
         observer_(observer) {
     check_no_cache();
   }
@@ -84,8 +84,9 @@ class ModelPass {
 
   /// Final norm, head and loss, some rows at a time; their gradients, and that of the final stream.
   template <class Loss>
-  void head(const ScoredPositions& scored, double weight, Loss& loss) {
+  void head(const ScoredPositions& scored, Loss& loss) {
     const Index n = static_cast<Index>(scored.rows.size());
+    const double weight = pass_.weight / static_cast<double>(n);
     const Index most = std::clamp(most_logits / model_.logit_columns(), Index{128}, Index{1024});
     for (Index first = 0; first < n; first += most) {
       const std::size_t begin = static_cast<std::size_t>(first);
@@ -97,6 +98,7 @@ class ModelPass {
 
   /// Blocks from the last down to the lowest that has a gradient, then the embedding.
   void backward() {
+    pass_.is_repetition = recompute_;
     const Index lowest = SeesGradients<B, Observer> ? 0 : pass_.gradients.first_layer();
     for (Index l = model_.layers() - 1; l >= std::max(lowest, Index{0}); --l) {
       notify_residual_gradient(observer_, l + 1, const_matrix_view_t<B>(d_stream_));
@@ -237,10 +239,10 @@ void differentiate(const Transformer<B, Block>& model, B& backend, const PackedB
   model.check_scored(scored, batch.rows());
   check_scored_once(scored, batch.rows());
   const typename Workspace<B>::Frame frame(workspace);
-  ModelPass<B, Block, Observer> pass(model, backend, batch, gradients, workspace, options.recompute,
+  ModelPass<B, Block, Observer> pass(model, backend, batch, gradients, workspace, options,
                                      observer);
   pass.forward();
-  pass.head(scored, options.weight / static_cast<double>(scored.rows.size()), loss);
+  pass.head(scored, loss);
   pass.backward();
 }
 
