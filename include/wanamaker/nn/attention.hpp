@@ -6,6 +6,7 @@
 
 #include "wanamaker/nn/batch.hpp"
 #include "wanamaker/nn/linear.hpp"
+#include "wanamaker/nn/observer.hpp"
 #include "wanamaker/nn/positions.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -27,14 +28,16 @@ class CausalSelfAttention {
 
   /// x [T × d] normalised input of block `layer`, y [T × d]. With a cache the queries see its keys
   /// and values too, to which the batch's are added.
+  template <class Observer = NoObserver>
   void forward(B& backend, Index layer, const_matrix_view_t<B> x, const PackedBatch<B>& batch,
-               matrix_view_t<B> y, Workspace<B>& workspace) const {
+               matrix_view_t<B> y, Workspace<B>& workspace, Observer&& observer = {}) const {
     const typename Workspace<B>::Frame frame(workspace);
     const matrix_view_t<B> projected = workspace.matrix(x.rows, qkv_.outputs());
     const auto [q, k, v] = project(backend, x, batch, projected);
     const auto [keys, values] = batch.memory(backend, layer, k, v);
     const matrix_view_t<B> mixed = workspace.matrix(x.rows, q.cols);
     ops::causal_attention(backend, q, keys, values, batch.spans(), shape_, mixed, workspace);
+    detail::notify_attention_heads(observer, layer, const_matrix_view_t<B>(mixed));
     output_.forward(backend, mixed, y);
   }
 

@@ -48,11 +48,10 @@ class TransformerBlock {
               matrix_view_t<B> carry, matrix_view_t<B> mlp_input, Workspace<B>& workspace,
               Observer&& observer = {}) const {
     attention_norm_.forward(backend, residual, mlp_input);
-    attention_.forward(backend, layer, mlp_input, batch, carry, workspace);
+    run_attention(backend, layer, batch, mlp_input, carry, workspace, observer);
     detail::notify_attention_output(observer, layer, const_matrix_view_t<B>(carry));
     ops::add<B>(backend, residual, carry, carry);
-    mlp_norm_.forward(backend, Topology::mlp_source(residual, const_matrix_view_t<B>(carry)),
-                      mlp_input);
+    mlp_norm_.forward(backend, mlp_source(residual, carry), mlp_input);
     detail::notify_mlp_input(observer, layer, const_matrix_view_t<B>(mlp_input));
   }
 
@@ -91,11 +90,16 @@ class TransformerBlock {
     forward_with(mlp_, backend, layer, batch, residual, workspace, observer);
   }
 
+  /// What the MLP's norm reads: the stream that entered the block, or that with attention added.
+  static const_matrix_view_t<B> mlp_source(const_matrix_view_t<B> residual,
+                                           const_matrix_view_t<B> carry) {
+    return Topology::mlp_source(residual, carry);
+  }
+
   /// What the policy may look at besides its input.
   RowContext<B> row_context(Index layer, const PackedBatch<B>& batch,
                             const_matrix_view_t<B> residual, const_matrix_view_t<B> carry) const {
-    return {layer, batch.tokens(), batch.positions(), batch.offsets(),
-            Topology::mlp_source(residual, carry)};
+    return {layer, batch.tokens(), batch.positions(), batch.offsets(), mlp_source(residual, carry)};
   }
 
   const Norm& attention_norm() const { return attention_norm_; }
@@ -114,6 +118,20 @@ class TransformerBlock {
   }
 
  private:
+  // An attention that shows nothing of its inside takes no observer.
+  template <class Observer>
+  void run_attention(B& backend, Index layer, const PackedBatch<B>& batch,
+                     const_matrix_view_t<B> input, matrix_view_t<B> output, Workspace<B>& workspace,
+                     Observer& observer) const {
+    if constexpr (requires {
+                    attention_.forward(backend, layer, input, batch, output, workspace, observer);
+                  }) {
+      attention_.forward(backend, layer, input, batch, output, workspace, observer);
+    } else {
+      attention_.forward(backend, layer, input, batch, output, workspace);
+    }
+  }
+
   Norm attention_norm_{};
   Attention attention_{};
   Norm mlp_norm_{};

@@ -65,6 +65,8 @@ class Transformer {
   const Block& block(Index layer) const { return parts_.blocks[static_cast<std::size_t>(layer)]; }
   Block& block(Index layer) { return parts_.blocks[static_cast<std::size_t>(layer)]; }
   const Norm& final_norm() const { return parts_.final_norm; }
+  /// [positions × d]; empty where positions are not learned.
+  const weight_matrix_t<B>& position_table() const { return parts_.position_table; }
   const weight_matrix_t<B>& embedding() const { return parts_.embedding; }
   /// Everything that the model is made of, for training and for files.
   const Parts& parts() const { return parts_; }
