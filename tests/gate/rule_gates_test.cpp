@@ -208,8 +208,8 @@ TEST_CASE("cross-fitted scores never see their own documents") {
       CHECK(scores[i] == -table.expected_delta[static_cast<std::size_t>(tokens[i])]);
     }
   }
-  CHECK(error_id([&] { cross_fitted_token_scores(seen, 6, {.folds = 13}); }) == "gate/folds");
-  CHECK(error_id([&] { cross_fitted_token_scores(seen, 6, {.folds = 1}); }) == "gate/folds");
+  CHECK(error_id([&] { cross_fitted_token_scores(seen, 6, {.folds = 13}); }) == "stats/folds");
+  CHECK(error_id([&] { cross_fitted_token_scores(seen, 6, {.folds = 1}); }) == "stats/folds");
   CHECK(error_id([&] { fit_token_table(seen, 5); }) == "data/token-outside-vocabulary");
   CHECK(error_id([&] {
           fit_token_table({tokens, std::vector{1.0}, documents}, 6);

@@ -94,7 +94,7 @@ TEST_CASE("one class alone has no AUC") {
   CHECK(!area_under_roc(std::vector{0.1, 0.2}, std::vector<std::uint8_t>{1, 1}));
   CHECK(!area_under_roc(std::vector{0.1, 0.2}, std::vector<std::uint8_t>{0, 0}));
   CHECK(!area_under_roc({}, {}));
-  const AucDocumentInterval interval =
+  const DocumentInterval interval =
       auc_document_interval(std::vector{0.1, 0.2}, std::vector<std::uint8_t>{1, 1},
                             std::vector<Index>{0, 1}, {.resamples = 100});
   CHECK(!interval.interval);
@@ -124,7 +124,7 @@ TEST_CASE("a resample weighted once each gives the AUC itself") {
 
 TEST_CASE("the document interval is wider where documents differ, and about DeLong's where not") {
   const auto widths = [](const Clustered& data) {
-    const AucDocumentInterval interval =
+    const DocumentInterval interval =
         auc_document_interval(data.scores, data.labels, data.documents, {.resamples = 1000});
     CHECK(interval.usable_resamples == 1000);
     const AucEstimate estimate = area_under_roc(data.scores, data.labels).value();
@@ -155,7 +155,7 @@ TEST_CASE("bad scores, labels and documents are refused") {
   CHECK(error_id([&] {
           area_under_roc(std::vector{0.1, not_a_number}, good);
         }) == "stats/non-finite");
-  const auto interval = [&](std::vector<Index> documents, AucBootstrapOptions options = {}) {
+  const auto interval = [&](std::vector<Index> documents, DocumentBootstrapOptions options = {}) {
     return error_id([&] { auc_document_interval(scores, good, documents, options); });
   };
   CHECK(interval({0}) == "stats/length-mismatch");

@@ -14,6 +14,9 @@ inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 /// The recorded numbers under group and key of tests/reference/stats.json; one for a single number.
 std::vector<double> recorded(const std::string& group, const std::string& key);
 
+/// The same of tests/reference/stats_structure.json, made by stats_structure.py.
+std::vector<double> recorded_structure(const std::string& group, const std::string& key);
+
 inline double recorded_number(const std::string& group, const std::string& key) {
   return recorded(group, key).at(0);
 }

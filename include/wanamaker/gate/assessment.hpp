@@ -13,14 +13,14 @@ namespace wanamaker::inline WANAMAKER_ABI {
 /// Of scores on positions that the gate was not fitted on.
 struct GateAssessment {
   std::optional<AucEstimate> auc{};          ///< missing where labels have one class
-  AucDocumentInterval auc_interval{};        ///< over resampled documents; empty without them
+  DocumentInterval auc_interval{};        ///< over resampled documents; empty without them
   std::optional<Calibration> calibration{};  ///< of probabilities only
 };
 
 struct AssessmentOptions {
   bool scores_are_probabilities = false;
   Index calibration_bins = 10;
-  AucBootstrapOptions bootstrap{};
+  DocumentBootstrapOptions bootstrap{};
 };
 
 /// AUC of the scores against labels (1: the surrogate suffices), its interval where `documents`

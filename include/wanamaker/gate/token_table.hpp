@@ -2,18 +2,17 @@
 // by document where a table must not see what it is asked about.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/gate/gate.hpp"
 #include "wanamaker/gate/gather_element.hpp"
 #include "wanamaker/gate/labels.hpp"
+#include "wanamaker/stats/folds.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -127,30 +126,6 @@ inline TokenTable table_without_fold(const TokenObservations& seen, Index vocabu
   return table;
 }
 
-/// The fold of every position: documents in ascending order are dealt out in turn. Throws
-/// ProtocolError ("gate/folds").
-inline std::vector<Index> deal_folds(std::span<const Index> documents, Index folds) {
-  std::vector<Index> distinct(documents.begin(), documents.end());
-  std::sort(distinct.begin(), distinct.end());
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  if (folds < 2 || static_cast<Index>(distinct.size()) < folds) {
-    throw ProtocolError(
-        {.id = "gate/folds",
-         .where = "cross_fitted_token_scores(documents)",
-         .what = "too few documents for the folds",
-         .expected = "two folds or more, and a document for each of " + std::to_string(folds),
-         .found = std::to_string(distinct.size()) + " documents",
-         .mend = "use more documents or fewer folds"});
-  }
-  std::vector<Index> fold_of;
-  fold_of.reserve(documents.size());
-  for (const Index document : documents) {
-    const auto place = std::lower_bound(distinct.begin(), distinct.end(), document);
-    fold_of.push_back((place - distinct.begin()) % folds);
-  }
-  return fold_of;
-}
-
 }  // namespace detail
 
 /// The table of all observations, for documents that are not among them. Throws DataError
@@ -164,12 +139,13 @@ inline TokenTable fit_token_table(const TokenObservations& seen, Index vocabular
 
 /// −(expected δ) of every observed position, from a table that saw no document of its fold: honest
 /// scores on the documents that the table is fitted on. Throws as fit_token_table, and
-/// ProtocolError ("gate/folds") where there are fewer documents than folds.
+/// ProtocolError ("stats/folds") where there are fewer documents than folds.
 inline std::vector<double> cross_fitted_token_scores(const TokenObservations& seen,
                                                      Index vocabulary,
                                                      const TokenTableOptions& options = {}) {
   detail::check_observations(seen, vocabulary);
-  const std::vector<Index> folds = detail::deal_folds(seen.documents, options.folds);
+  const std::vector<Index> folds =
+      document_folds(seen.documents, options.folds, "cross_fitted_token_scores");
   std::vector<double> scores(seen.delta.size());
   for (Index fold = 0; fold < options.folds; ++fold) {
     const TokenTable table = detail::table_without_fold(seen, vocabulary, options, folds, fold);

@@ -1,22 +1,17 @@
 // The area under the ROC curve: how well a score separates two classes, with its uncertainty.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "wanamaker/core/error.hpp"
 #include "wanamaker/core/executor.hpp"
 #include "wanamaker/core/index.hpp"
 #include "wanamaker/stats/checks.hpp"
-#include "wanamaker/stats/interval.hpp"
-#include "wanamaker/stats/quantiles.hpp"
+#include "wanamaker/stats/document_bootstrap.hpp"
 #include "wanamaker/stats/ranks.hpp"
-#include "wanamaker/stats/resampling.hpp"
 #include "wanamaker/stats/running_moments.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -82,19 +77,6 @@ inline std::optional<AucEstimate> area_under_roc(std::span<const double> scores,
   return estimate;
 }
 
-/// Settings of auc_document_interval.
-struct AucBootstrapOptions {
-  double level = 0.95;
-  Index resamples = 2000;
-  std::uint64_t seed = 0;
-};
-
-/// Percentile interval of an AUC over resampled documents.
-struct AucDocumentInterval {
-  std::optional<Interval> interval{};  ///< missing below two documents or two usable resamples
-  Index usable_resamples = 0;          ///< those with both classes
-};
-
 namespace detail {
 
 /// Positions in ascending order of score, with what a resample needs of each.
@@ -138,73 +120,26 @@ inline std::optional<double> weighted_auc(std::span<const RankedPosition> ranked
   return wins / (positives * negatives);
 }
 
-/// The number of documents, one more than the largest index. Throws DataError ("stats/document").
-inline Index count_documents(std::span<const Index> documents) {
-  Index count = 0;
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    if (documents[i] < 0 || documents[i] >= static_cast<Index>(documents.size())) {
-      throw DataError({.id = "stats/document",
-                       .where = "auc_document_interval(documents), element " + std::to_string(i),
-                       .what = "impossible document",
-                       .expected = "an index from 0 to less than the number of positions",
-                       .found = std::to_string(documents[i]),
-                       .mend = "number the documents from 0"});
-    }
-    count = std::max(count, documents[i] + 1);
-  }
-  return count;
-}
-
-inline std::vector<std::optional<double>> resample_aucs(std::span<const RankedPosition> ranked,
-                                                        Index documents,
-                                                        const AucBootstrapOptions& options,
-                                                        const ExecutorRef& executor) {
-  constexpr Index piece_size = 64;
-  std::vector<std::optional<double>> aucs(static_cast<std::size_t>(options.resamples));
-  executor.run(blocks_of(options.resamples, piece_size), [&](Index piece) {
-    std::vector<double> weights(static_cast<std::size_t>(documents));
-    const Index end = std::min(options.resamples, (piece + 1) * piece_size);
-    for (Index b = piece * piece_size; b < end; ++b) {
-      std::fill(weights.begin(), weights.end(), 0.0);
-      Resample draw(options.seed, b, documents);
-      for (Index k = 0; k < documents; ++k) weights[static_cast<std::size_t>(draw())] += 1;
-      aucs[static_cast<std::size_t>(b)] = weighted_auc(ranked, weights);
-    }
-  });
-  return aucs;
-}
-
 }  // namespace detail
 
 /// The interval of the AUC when whole documents are drawn with replacement: positions of one
 /// document are alike, so this is wider than DeLong's where they are. `documents` names the
 /// document of each position, from 0. Throws as area_under_roc, and DataError ("stats/document",
 /// "stats/probability"), ProtocolError ("stats/resamples").
-inline AucDocumentInterval auc_document_interval(std::span<const double> scores,
-                                                 std::span<const std::uint8_t> labels,
-                                                 std::span<const Index> documents,
-                                                 const AucBootstrapOptions& options = {},
-                                                 const ExecutorRef& executor = {}) {
+inline DocumentInterval auc_document_interval(std::span<const double> scores,
+                                              std::span<const std::uint8_t> labels,
+                                              std::span<const Index> documents,
+                                              const DocumentBootstrapOptions& options = {},
+                                              const ExecutorRef& executor = {}) {
   detail::check_labels(labels, scores.size(), "auc_document_interval(labels)");
   detail::check_same_length(scores.size(), documents.size(), "auc_document_interval(documents)");
   detail::check_finite(scores, "auc_document_interval(scores)");
-  detail::check_open_probability(options.level, "auc_document_interval(level)");
-  detail::check_resamples(options.resamples, "auc_document_interval(resamples)");
-  const Index count = detail::count_documents(documents);
-  AucDocumentInterval result;
-  if (count < 2) return result;
   const std::vector<detail::RankedPosition> ranked =
       detail::rank_positions(scores, labels, documents);
-  std::vector<double> usable;
-  for (const std::optional<double>& auc : detail::resample_aucs(ranked, count, options, executor)) {
-    if (auc) usable.push_back(*auc);
-  }
-  result.usable_resamples = static_cast<Index>(usable.size());
-  if (usable.size() < 2) return result;
-  std::sort(usable.begin(), usable.end());
-  result.interval = Interval{sorted_quantile(usable, 0.5 - 0.5 * options.level),
-                             sorted_quantile(usable, 0.5 + 0.5 * options.level)};
-  return result;
+  return document_interval(
+      documents,
+      [&](std::span<const double> weights) { return detail::weighted_auc(ranked, weights); },
+      "auc_document_interval", options, executor);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -151,4 +151,14 @@ inline double binomial_upper_tail(Index k, Index n, double p) {
                                      1 - p);
 }
 
+/// P(X ≥ f) for Snedecor's F with d₁ and d₂ degrees of freedom, by the incomplete beta function.
+/// Throws DataError ("stats/degrees-of-freedom") unless both are positive.
+inline double f_upper_tail(double f, double d1, double d2) {
+  detail::check_degrees(d1, "f_upper_tail(d1)");
+  detail::check_degrees(d2, "f_upper_tail(d2)");
+  if (!(f > 0)) return 1;
+  const double sum = d2 + d1 * f;
+  return regularized_incomplete_beta(0.5 * d2, 0.5 * d1, d2 / sum, d1 * f / sum);
+}
+
 }  // namespace wanamaker::inline WANAMAKER_ABI
