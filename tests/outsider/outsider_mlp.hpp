@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "wanamaker/nn/mlp_policy.hpp"
+#include "wanamaker/nn/backward/pass.hpp"
 
 namespace outsider {
 
@@ -25,6 +25,30 @@ class OneLayerMlp {
         y(i, j) = sum > 0 ? sum : 0;
       }
     }
+  }
+
+  // For training: dW += xᵀ·e and dx = e·Wᵀ, where e is dy at the outputs above 0.
+  template <class B>
+  void backward(wanamaker::BackwardPass<B>& pass, wanamaker::ConstMatrixView<float> x,
+                const wanamaker::RowContext<B>&, wanamaker::ConstMatrixView<float> dy,
+                wanamaker::MatrixView<float> dx) const {
+    std::vector<float> y(static_cast<std::size_t>(x.size()));
+    forward(x, {y.data(), x.rows, x.cols});
+    const wanamaker::MatrixView<float> dw = pass.gradients.of(weight_.data());
+    for (wanamaker::Index i = 0; i < x.rows; ++i) {
+      for (wanamaker::Index k = 0; k < width_; ++k) dx(i, k) = 0;
+      for (wanamaker::Index j = 0; j < width_; ++j) {
+        const float e = y[static_cast<std::size_t>(i * width_ + j)] > 0 ? dy(i, j) : 0;
+        for (wanamaker::Index k = 0; k < width_; ++k) {
+          dx(i, k) += e * weight_[static_cast<std::size_t>(k * width_ + j)];
+          if (dw.size() > 0) dw(k, j) += x(i, k) * e;
+        }
+      }
+    }
+  }
+  template <class B>
+  void parameters(const wanamaker::ParameterCollector<B>& collector) {
+    collector.matrix("one_layer", {weight_.data(), width_, width_});
   }
 
   wanamaker::MlpCost cost(wanamaker::Index tokens) const {

@@ -5,6 +5,7 @@
 #include "outsider/outsider_mlp.hpp"
 #include "testing.hpp"
 #include "wanamaker/backend/reference.hpp"
+#include "wanamaker/nn/backward/transformer.hpp"
 
 namespace {
 
@@ -40,7 +41,13 @@ bool within_deviations(const std::vector<double>& actual,
   return good;
 }
 
+/// The foreign backend with weights in the type that it computes in, which training needs.
+struct TrainingLoopBackend : LoopBackend {};
+
 }  // namespace
+
+template <>
+struct wanamaker::backend_traits<TrainingLoopBackend> : wanamaker::HostBackendTraits<float> {};
 
 static_assert(check_backend<LoopBackend>());
 static_assert(check_mlp_policy<OneLayerMlp, LoopBackend>());
@@ -93,4 +100,41 @@ TEST_CASE("a foreign policy gives what its formula says") {
   std::vector<float> x{1, 1, 2, -1}, y(4);
   policy.forward(ConstMatrixView<float>(x.data(), 2, 2), MatrixView<float>(y.data(), 2, 2));
   CHECK(y == std::vector<float>{0, 6, 5, 0});
+}
+
+TEST_CASE("a foreign backend trains a model with a foreign policy") {
+  using B = TrainingLoopBackend;
+  using Model = Transformer<B, Gpt2Block<B, OneLayerMlp>>;
+  B backend;
+  const naive::Model formulas = tiny_gpt2();
+  RandomStream random(3);
+  std::vector<float> weight(12 * 12);
+  for (float& w : weight) w = static_cast<float>(random.uniform() - 0.5);
+  Model model = ModelMaker<B>(backend, formulas)
+                    .transformer<Model, LearnedPositions>(
+                        WeightLayout::in_out,
+                        [&](const naive::Block&, WeightLayout) { return OneLayerMlp(weight, 12); });
+  const PackedBatch<B> batch = pack(backend, random_sequences(31, {20, 5}));
+  Workspace<B> workspace(backend);
+  const Gradients<B> gradients(backend, model);
+  const ParameterList<B> list = parameters(model, gradients);
+  CHECK(std::count_if(list.begin(), list.end(), [](const auto& p) {
+          return p.name.ends_with("mlp.one_layer") && !p.frozen;
+        }) == 2);
+  // Going down the gradient by a little changes the loss by −step·‖gradient‖², to first order.
+  const auto loss = [&] {
+    return loss_and_gradients(model, backend, batch, all_next_tokens(batch), gradients, workspace);
+  };
+  const double before = loss();
+  double square = 0;
+  constexpr float step = 1e-3f;
+  for (const Parameter<B>& p : list) {
+    for (Index e = 0; e < p.value.size(); ++e) {
+      square += static_cast<double>(p.gradient.data[e]) * static_cast<double>(p.gradient.data[e]);
+      p.value.data[e] -= step * p.gradient.data[e];
+    }
+  }
+  const double change = loss() - before;
+  CHECK(change < -0.9 * static_cast<double>(step) * square);
+  CHECK(change > -1.1 * static_cast<double>(step) * square);
 }
