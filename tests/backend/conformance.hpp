@@ -54,6 +54,7 @@ void everything(B& backend) {
   SUBCASE("attention to one key") attention_to_one_key(backend);
   SUBCASE("attention is causal") attention_is_causal(backend);
   SUBCASE("losses") losses(backend);
+  SUBCASE("losses of a head") head_losses(backend);
   SUBCASE("for_each") for_each(backend);
   SUBCASE("for_each_row") for_each_row(backend);
   SUBCASE("wrong products") wrong_products(backend);
@@ -111,6 +112,11 @@ std::vector<unsigned char> fingerprint(B& backend) {
   keep(out.download());
   ops::rms_norm<B>(backend, x.view(), bias.const_vector().middle(0, 45), 1e-6, out.view());
   keep(out.download());
+  auto nll = upload(backend, HostMatrix<double>(1, 300));
+  auto targets = upload(backend, HostMatrix<TokenId>(1, 300, TokenId(700)));
+  ops::linear_token_loss<B>(backend, x.view(), plain(w.view()), bias.vector(), targets.vector(),
+                            780, nll.vector(), workspace);
+  keep(nll.download());
   return bytes;
 }
 

@@ -184,4 +184,54 @@ void losses(B& backend) {
   check_ranks(backend, special, {0, 0, 4, 6}, 7);
 }
 
+/// Losses of logits that the head has yet to multiply: small integers, so that the logits are exact
+/// and only the losses are rounded. Columns past the vocabulary must not be looked at.
+template <Backend B>
+void check_head_losses(B& backend, Index rows, Index vocabulary, bool with_bias,
+                       bool is_transposed) {
+  using S = scalar_t<B>;
+  CAPTURE(rows);
+  CAPTURE(vocabulary);
+  CAPTURE(with_bias);
+  CAPTURE(is_transposed);
+  RandomStream random(19);
+  const Index columns = vocabulary + 3;
+  const auto x = integer_matrix<S>(random, rows, 3, 2);
+  const auto weight = integer_matrix<storage_t<B>>(random, 3, columns, 1);
+  const auto bias = with_bias ? integer_matrix<S>(random, 1, columns) : HostMatrix<S>(1, columns);
+  HostMatrix<double> logits(rows, columns);
+  std::vector<TokenId> targets;
+  for (Index i = 0; i < rows; ++i) {
+    targets.push_back(static_cast<TokenId>(random.below(static_cast<std::uint64_t>(vocabulary))));
+    for (Index j = 0; j < columns; ++j) {
+      logits(i, j) = static_cast<double>(bias(0, j));
+      for (Index k = 0; k < 3; ++k) {
+        logits(i, j) += static_cast<double>(x(i, k)) * static_cast<double>(weight(k, j));
+      }
+    }
+  }
+  auto x_there = upload(backend, x), bias_there = upload(backend, bias);
+  auto weight_there = upload(backend, is_transposed ? transposed_copy(weight) : weight);
+  auto targets_there = upload(backend, index_row(targets));
+  auto nll = upload(backend, HostMatrix<double>(1, rows, -1.0));
+  Workspace<B> workspace(backend);
+  ops::linear_token_loss<B>(backend, x_there.view(), operand_of(weight_there, is_transposed),
+                            with_bias ? bias_there.const_vector() : ConstVectorView<S>{},
+                            targets_there.vector(), vocabulary, nll.vector(), workspace);
+  CHECK(within(nll.download(), token_loss(logits, targets, vocabulary, precision_of<S>())));
+}
+
+template <Backend B>
+void head_losses(B& backend) {
+  // One tile, tiles of which the last is narrow, tiles of which the last is short.
+  for (const auto& [rows, vocabulary] :
+       std::vector<std::pair<Index, Index>>{{1, 1}, {5, 33}, {3, 1537}, {300, 800}}) {
+    for (const bool with_bias : {false, true}) {
+      for (const bool is_transposed : {false, true}) {
+        check_head_losses(backend, rows, vocabulary, with_bias, is_transposed);
+      }
+    }
+  }
+}
+
 }  // namespace wanamaker_test::conformance

@@ -144,6 +144,17 @@ void wrong_attention(B& b) {
   CHECK(lose(2, 3, 1) == "shape/vector");
   CHECK(lose(2, 4, 2) == "shape/vocabulary");
   CHECK(lose(2, 0, 2) == "shape/vocabulary");
+  const auto lose_at_head = [&](Index bias, Index targets, Index vocabulary, Index rows) {
+    return error_id([&] {
+      ops::linear_token_loss<B>(b, s.matrix(2, 3), plain(s.matrix(3, 4)), s.vector(bias),
+                                s.ids(targets), vocabulary, s.losses(rows), workspace);
+    });
+  };
+  CHECK(lose_at_head(4, 2, 4, 2) == "");
+  CHECK(lose_at_head(3, 2, 4, 2) == "shape/vector");
+  CHECK(lose_at_head(4, 1, 4, 2) == "shape/vector");
+  CHECK(lose_at_head(4, 2, 4, 1) == "shape/vector");
+  CHECK(lose_at_head(4, 2, 5, 2) == "shape/vocabulary");
   const auto rank = [&](Index targets, Index vocabulary, Index rows) {
     return error_id([&] {
       ops::target_rank<B>(b, s.matrix(2, 3), s.ids(targets), vocabulary, s.losses(rows));

@@ -44,6 +44,24 @@ TEST_CASE("exponential in float is within 2 ulp") {
   CHECK(worst < 2.0);
 }
 
+TEST_CASE("exponential of what is not positive is within 2 ulp, and NaN stays NaN") {
+  double worst = 0;
+  for_floats_up_to(87.0f, 997, [&](float x) {
+    const float y = -std::abs(x);
+    worst = std::max(worst, ulps(exponential_of_nonpositive(y), std::exp(static_cast<double>(y))));
+  });
+  CHECK(worst < 2.0);
+  CHECK(exponential_of_nonpositive(0.0f) == 1.0f);
+  CHECK(exponential_of_nonpositive(-0.0f) == 1.0f);
+  CHECK(exponential_of_nonpositive(-87.33f) > 0.0f);
+  for (const float x : {-87.34f, -1e4f, std::numeric_limits<float>::lowest(), -infinity}) {
+    CHECK(exponential_of_nonpositive(x) == 0.0f);
+    CHECK(!std::signbit(exponential_of_nonpositive(x)));
+  }
+  CHECK(std::isnan(exponential_of_nonpositive(not_a_number)));
+  CHECK(std::isnan(exponential_of_nonpositive(-not_a_number)));
+}
+
 TEST_CASE("exponential in float at its borders") {
   CHECK(exponential(0.0f) == 1.0f);
   CHECK(exponential(-0.0f) == 1.0f);

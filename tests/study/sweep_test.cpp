@@ -213,6 +213,45 @@ TEST_CASE("variants run only what follows their layer, and share one prefix") {
   CHECK(pass.work().variants == 8 * batches);
 }
 
+TEST_CASE("at the last layer a routing chooses among losses that are known") {
+  B backend;
+  PlantedModel planted(backend);
+  const AnyTransformer<B> model = planted.make(dense_mlps(planted, 2));
+  const TokenizedCorpus corpus = random_corpus(6, 20, PlantedModel::vocabulary);
+  const std::vector<Index> documents{0, 1, 2, 3, 4, 5};
+  Workspace<B> workspace(backend);
+  const auto split = walk_split(
+      backend, model, make_evaluation_set(corpus, documents, {.window = 20, .stride = 20}, 40),
+      workspace, Progress{}, "split");
+  const SweepOptions options;
+  const ExecutorRef executor;
+  const SweepContext<B> context{backend, model, options, executor, workspace};
+  const AnyMlp<B> affine(AffineMlp<B>(planted.linear(12, 12, 0.5)));
+  std::vector<double> linear(split->baseline.size());
+  for (Index layer = 0; layer < 2; ++layer) {
+    std::vector<double> measured(linear.size()), run(linear.size());
+    const Index before = split->pass->work().variants;
+    split->pass->advance([&](const MlpSite<B>& site) {
+      const typename Workspace<B>::Frame frame(workspace);
+      measure_policy(context, affine, site, *split->pass, linear);
+      const auto matrix = [&] { return workspace.matrix(site.mlp_input.rows, 12); };
+      const MatrixView<double> surrogate = matrix(), output = matrix();
+      affine.forward(backend, site.mlp_input, site.rows, surrogate, workspace);
+      const VectorView<double> scores = workspace.template vector<double>(site.mlp_input.rows);
+      for (Index i = 0; i < scores.size; ++i) scores[i] = i % 3 == 0 ? 0.7 : 0.2;
+      measure_selected(context, site, *split, scores, 0.5, surrogate, linear, measured);
+      ops::select_outputs<B>(backend, scores, 0.5, surrogate, site.mlp_output, output);
+      split->pass->losses_with(site, output, run);
+    });
+    // The same, to the last bit, as running what follows, for which the last layer has no need.
+    CHECK(measured == run);
+    CHECK(measured != linear);
+    CHECK(measured != split->baseline);
+    const Index batches = static_cast<Index>(split->set.batches.size());
+    CHECK(split->pass->work().variants - before == (layer == 0 ? 3 : 2) * batches);
+  }
+}
+
 TEST_CASE("the published procedure's reference: baseline, linear and gated perplexities") {
   const auto shared = wanamaker_test::shared_data("reference");
   if (!shared) return;

@@ -181,6 +181,35 @@ void token_loss(B& backend, const_matrix_view_t<B> logits, ConstVectorView<Token
                        kernels::TokenLossRow<scalar_t<B>>{logits, targets, vocabulary, nll});
 }
 
+/// nll[i] ← −log softmax(x·op(W) + bias)[i, targets[i]] in nats, over the first `vocabulary`
+/// columns of op(W): token_loss of linear, 128 rows of logits at a time at most. x [T × d], op(W)
+/// [d × ≥ vocabulary], bias one entry a column or empty, targets and nll [T]; targets within the
+/// vocabulary (checked by the caller).
+template <Backend B, class W>
+void linear_token_loss(B& backend, const_matrix_view_t<B> x, Operand<W> weight,
+                       ConstVectorView<scalar_t<B>> bias, ConstVectorView<TokenId> targets,
+                       Index vocabulary, VectorView<double> nll, Workspace<B>& workspace) {
+  check_size(targets, x.rows, "linear_token_loss: targets");
+  check_size(nll, x.rows, "linear_token_loss: nll");
+  detail::check_vocabulary(vocabulary, weight.cols(), "linear_token_loss");
+  if (!bias.empty()) check_size(bias, weight.cols(), "linear_token_loss: bias");
+  if constexpr (requires {
+                  backend.linear_token_loss(x, weight, bias, targets, vocabulary, nll, workspace);
+                }) {
+    backend.linear_token_loss(x, weight, bias, targets, vocabulary, nll, workspace);
+  } else {
+    constexpr Index block_rows = 128;
+    for (Index first = 0; first < x.rows; first += block_rows) {
+      const typename Workspace<B>::Frame frame(workspace);
+      const Index count = std::min(block_rows, x.rows - first);
+      const matrix_view_t<B> logits = workspace.matrix(count, weight.cols());
+      linear<B>(backend, x.middle_rows(first, count), weight, bias, logits);
+      token_loss<B>(backend, logits, targets.middle(first, count), vocabulary,
+                    nll.middle(first, count));
+    }
+  }
+}
+
 /// ranks[i] ← number of the first `vocabulary` columns of logits[i] that are larger than that of
 /// targets[i], or as large and before it: 0 where a greedy choice is the target. Shapes and checks
 /// as for token_loss.

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 
 #include "wanamaker/backend/activations.hpp"
 #include "wanamaker/backend/backend.hpp"
 #include "wanamaker/backend/gram.hpp"
+#include "wanamaker/backend/host_attention.hpp"
 #include "wanamaker/backend/host_memory.hpp"
+#include "wanamaker/backend/host_token_loss.hpp"
 #include "wanamaker/backend/instruction_set.hpp"
 #include "wanamaker/core/executor.hpp"
 
@@ -41,6 +44,19 @@ class HostLauncher : public HostMemory {
   }
 
  protected:
+  /// How many lanes for_each_piece has.
+  Index lanes() const { return executor_.concurrency(); }
+
+  /// f(piece, lane) for every piece; a lane does one piece after the other, so that it may have
+  /// memory of its own.
+  template <class F>
+  void for_each_piece(Index pieces, F f) {
+    std::atomic<Index> next{0};
+    executor_.run(lanes(), [&](Index lane) {
+      for (Index piece = next++; piece < pieces; piece = next++) f(piece, lane);
+    });
+  }
+
   // tile ← activation(tile + bias), the tile beginning at `column`.
   template <class S, class Activation>
   static void finish_tile(MatrixView<S> tile, ConstVectorView<S> bias, Index column,
@@ -116,6 +132,47 @@ class HostBackend : public HostLauncher {
     });
   }
 
+  /// As ops::causal_attention; a head of a block of queries at a time.
+  template <class Memory>
+  void causal_attention(ConstMatrixView<S> q, ConstMatrixView<S> k, ConstMatrixView<S> v,
+                        std::span<const AttentionSpan> spans, const AttentionShape& shape,
+                        MatrixView<S> out, Memory& workspace) {
+    const typename Memory::Frame frame(workspace);
+    const std::vector<detail::QueryBlock> blocks = detail::query_blocks(spans);
+    const Index room = detail::largest_scores(blocks);
+    const VectorView<S> memory = workspace.template vector<S>(room * lanes());
+    for_each_piece(shape.heads * static_cast<Index>(blocks.size()), [&](Index piece, Index lane) {
+      const detail::QueryBlock& block = blocks[static_cast<std::size_t>(piece / shape.heads)];
+      detail::attend<Gemm>(q, k, v, out, shape, block, piece % shape.heads,
+                           memory.data + lane * room);
+    });
+  }
+
+  /// As ops::linear_token_loss; logits exist a tile for each thread at a time.
+  template <class V, class Memory>
+  void linear_token_loss(ConstMatrixView<S> x, Operand<V> weight, ConstVectorView<S> bias,
+                         ConstVectorView<TokenId> targets, Index vocabulary, VectorView<double> nll,
+                         Memory& workspace) {
+    const typename Memory::Frame frame(workspace);
+    const Index tiles = blocks_of(vocabulary, tile_cols);
+    const auto by_tile = [&]<class T>(T) {
+      return MatrixView<T>(workspace.template vector<T>(x.rows * tiles).data, x.rows, tiles);
+    };
+    const detail::TileSums<S> sums{by_tile(S()), by_tile(double()),
+                                   workspace.template vector<S>(x.rows)};
+    const VectorView<S> memory = workspace.template vector<S>(tile_rows * tile_cols * lanes());
+    const auto reduce = [&](Operand<S> panel, Index first) {
+      reduce_logits(x, panel, bias, targets, first, sums, memory);
+    };
+    const Operand<V> head = operand_cols(weight, 0, vocabulary);
+    if constexpr (std::is_same_v<S, V>) {
+      reduce(head, 0);
+    } else {
+      for_each_widened_panel(head, reduce);
+    }
+    for_each(x.rows, detail::TileLoss<S>{sums, nll});
+  }
+
   /// C ← C + XᵀY in double; X [n × d], Y [n × e], C [d × e].
   void gram(ConstMatrixView<S> x, ConstMatrixView<S> y, MatrixView<double> c,
             GramPrecision precision) {
@@ -152,13 +209,34 @@ class HostBackend : public HostLauncher {
     });
   }
 
+  // Tiles of x·panel + bias, whose first column is the head's column `first`, reduced to `sums`.
+  void reduce_logits(ConstMatrixView<S> x, Operand<S> panel, ConstVectorView<S> bias,
+                     ConstVectorView<TokenId> targets, Index first, const detail::TileSums<S>& sums,
+                     VectorView<S> memory) {
+    const Index down = blocks_of(x.rows, tile_rows);
+    for_each_piece(down * blocks_of(panel.cols(), tile_cols), [&](Index piece, Index lane) {
+      const Index i = piece % down * tile_rows;
+      const Index j = piece / down * tile_cols;
+      const Index rows = std::min(tile_rows, x.rows - i);
+      const Index cols = std::min(tile_cols, panel.cols() - j);
+      const MatrixView<S> logits(memory.data + lane * tile_rows * tile_cols, rows, cols);
+      Gemm::multiply(plain(x.middle_rows(i, rows)), operand_cols(panel, j, cols), S(1), S(0),
+                     logits);
+      finish_tile(logits, bias, first + j, Identity{});
+      run_range(
+          0, rows,
+          detail::TileSumRow<S>{logits, targets, i, first + j, (first + j) / tile_cols, sums});
+    });
+  }
+
  private:
   static Operand<S> operand_rows(Operand<S> a, Index first, Index count) {
     return {
         a.is_transposed ? a.matrix.middle_cols(first, count) : a.matrix.middle_rows(first, count),
         a.is_transposed};
   }
-  static Operand<S> operand_cols(Operand<S> b, Index first, Index count) {
+  template <class V>
+  static Operand<V> operand_cols(Operand<V> b, Index first, Index count) {
     return {
         b.is_transposed ? b.matrix.middle_rows(first, count) : b.matrix.middle_cols(first, count),
         b.is_transposed};

@@ -244,7 +244,7 @@ struct CausalSoftmaxRow {
     const Index n = last + 1 - lowest;
     T* row = scores.row(i) + lowest;
     const T top = team.template max<T>(n, row[0], [=](Index j) { return row[j]; });
-    team.each(n, [=](Index j) { row[j] = exponential(row[j] - top); });
+    team.each(n, [=](Index j) { row[j] = exponential_of_nonpositive(row[j] - top); });
     const T scale = T(1) / team.template sum<T>(n, [=](Index j) { return row[j]; });
     team.each(n, [=](Index j) { row[j] *= scale; });
     T* all = scores.row(i);
@@ -267,8 +267,8 @@ struct TokenLossRow {
   WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
     const T* row = logits.row(i);
     const T top = team.template max<T>(vocabulary, row[0], [=](Index j) { return row[j]; });
-    const double sum =
-        team.template sum<double>(vocabulary, [=](Index j) { return exponential(row[j] - top); });
+    const double sum = team.template sum<double>(
+        vocabulary, [=](Index j) { return exponential_of_nonpositive(row[j] - top); });
     const double loss =
         std::log(sum) + (static_cast<double>(top) - static_cast<double>(row[targets[i]]));
     if (team.leader()) nll[i] = loss;

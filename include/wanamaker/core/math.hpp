@@ -19,8 +19,23 @@ WANAMAKER_KERNEL constexpr std::int32_t select(bool condition, std::int32_t a, s
 }
 }  // namespace detail
 
+namespace detail {
+// e^(x − n·ln 2) for n the whole number next to x/ln 2, by its Taylor series to the seventh power.
+WANAMAKER_KERNEL float exponential_of_rest(float x, float n) {
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 1.0f / 5040.0f;
+  p = p * r + 1.0f / 720.0f;
+  p = p * r + 1.0f / 120.0f;
+  p = p * r + 1.0f / 24.0f;
+  p = p * r + 1.0f / 6.0f;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  return p * r + 1.0f;
+}
+}  // namespace detail
+
 /// e^x in float, relative error below 2 ulp on [-87, 88]; below -87.33 zero, above 88.72 infinity;
-/// NaN stays NaN. x = n·ln 2 + r with |r| <= ln(2)/2, e^r by its Taylor series to r^7.
+/// NaN stays NaN.
 WANAMAKER_KERNEL float exponential(float x) {
   const std::int32_t bits = std::bit_cast<std::int32_t>(x);
   const std::int32_t magnitude = bits & 0x7fffffff;
@@ -29,28 +44,29 @@ WANAMAKER_KERNEL float exponential(float x) {
   const float clamped = std::bit_cast<float>((magnitude < largest ? magnitude : largest) | sign);
   const float signed_half = std::bit_cast<float>(0x3f000000 | sign);
   const std::int32_t n = static_cast<std::int32_t>(clamped * 1.44269504f + signed_half);
-  const float whole = static_cast<float>(n);
-  const float r = (clamped - whole * 0.693359375f) + whole * 2.12194440e-4f;
-  float p = 1.0f / 5040.0f;
-  p = p * r + 1.0f / 720.0f;
-  p = p * r + 1.0f / 120.0f;
-  p = p * r + 1.0f / 24.0f;
-  p = p * r + 1.0f / 6.0f;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  // 2^n in two factors, since 2^128 alone is no finite float.
-  const std::int32_t half_n = n / 2;
-  const float low = std::bit_cast<float>((half_n + 127) << 23);
-  const float high = std::bit_cast<float>((n - half_n + 127) << 23);
-  const std::int32_t value = std::bit_cast<std::int32_t>(p * low * high);
-  const bool overflows = bits > std::bit_cast<std::int32_t>(88.72284f);
-  const bool vanishes = (bits < 0) & (magnitude > std::bit_cast<std::int32_t>(87.33f));
-  const std::int32_t finite = detail::select(vanishes, 0, value);
+  const float p = detail::exponential_of_rest(clamped, static_cast<float>(n));
+  // 2^n by way of the exponent: 2^128 alone is no finite float, but for p < 1 the product is.
+  const std::uint32_t value =
+      std::bit_cast<std::uint32_t>(p) + (static_cast<std::uint32_t>(n) << 23);
+  const bool overflows = bits > std::bit_cast<std::int32_t>(88.72283f);
+  const bool vanishes = static_cast<std::uint32_t>(bits) > std::bit_cast<std::uint32_t>(-87.33f);
+  const std::int32_t finite = detail::select(vanishes, 0, static_cast<std::int32_t>(value));
   const std::int32_t ordered = detail::select(overflows, 0x7f800000, finite);
   return std::bit_cast<float>(detail::select(magnitude > 0x7f800000, bits, ordered));
 }
 WANAMAKER_KERNEL double exponential(double x) {
+  return std::exp(x);
+}
+
+/// e^x for x <= 0, as exact as exponential(x) in half the steps: what a softmax needs.
+WANAMAKER_KERNEL float exponential_of_nonpositive(float x) {
+  // Adding 1.5·2^23 leaves the whole number next to x/ln 2 in the last bits.
+  const std::uint32_t n = std::bit_cast<std::uint32_t>(x * 1.44269504f + 12582912.0f) - 0x4b400000u;
+  const float p = detail::exponential_of_rest(x, static_cast<float>(static_cast<std::int32_t>(n)));
+  const float value = p * std::bit_cast<float>((n << 23) + 0x3f800000u);
+  return std::bit_cast<float>(detail::select(x < -87.33f, 0, std::bit_cast<std::int32_t>(value)));
+}
+WANAMAKER_KERNEL double exponential_of_nonpositive(double x) {
   return std::exp(x);
 }
 

@@ -21,7 +21,9 @@
 namespace wanamaker::inline WANAMAKER_ABI {
 
 /// A fixed number of threads, the calling one included. `run` may be called from several threads:
-/// calls take turns; a call from inside a piece runs serially.
+/// calls take turns; a call from inside a piece runs serially. Who waits for work, or for the last
+/// piece, looks for it some tens of microseconds before it sleeps: waking a sleeper takes as long
+/// as many a piece.
 class ThreadPool {
  public:
   /// threads ≥ 1; threads − 1 workers are started. Throws BackendError where the system refuses
@@ -60,8 +62,8 @@ class ThreadPool {
     void* context;
     Index pieces;
     std::atomic<Index> next{0};
-    Index active_workers = 0;      // guarded by mutex_
-    std::exception_ptr failure{};  // guarded by mutex_
+    std::atomic<Index> active_workers{0};  // changed under mutex_
+    std::exception_ptr failure{};          // guarded by mutex_
   };
 
   void stop() {
@@ -108,9 +110,21 @@ class ThreadPool {
     inside_piece() = false;
   }
 
+  // Gives the processor to whoever else wants it while `is_idle` holds, a limited number of times.
+  template <class Idle>
+  static void look_around(Idle is_idle) {
+    constexpr int looks = 200;
+    for (int i = 0; i < looks && is_idle(); ++i) std::this_thread::yield();
+  }
+
   void finish(Job& job) {
+    {
+      // No worker may take the job up from here on: its memory is about to go.
+      const std::lock_guard lock(mutex_);
+      job_ = nullptr;
+    }
+    look_around([&job] { return job.active_workers != 0; });
     std::unique_lock lock(mutex_);
-    job_ = nullptr;
     done_.wait(lock, [&job] { return job.active_workers == 0; });
     if (job.failure) std::rethrow_exception(job.failure);
   }
@@ -119,6 +133,10 @@ class ThreadPool {
     std::uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     while (true) {
+      lock.unlock();
+      look_around([&] { return generation_ == seen && !stopping_; });
+      lock.lock();
+      if (job_ == nullptr) seen = generation_;
       wake_.wait(lock, [&] { return stopping_ || (job_ != nullptr && generation_ != seen); });
       if (stopping_) return;
       seen = generation_;
@@ -136,8 +154,8 @@ class ThreadPool {
   std::condition_variable wake_;
   std::condition_variable done_;
   Job* job_ = nullptr;
-  std::uint64_t generation_ = 0;
-  bool stopping_ = false;
+  std::atomic<std::uint64_t> generation_{0};  // changed under mutex_, as is stopping_
+  std::atomic<bool> stopping_{false};
   std::vector<std::thread> workers_;
 };
 

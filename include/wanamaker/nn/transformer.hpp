@@ -116,12 +116,15 @@ class Transformer {
   }
 
   /// Negative log-likelihoods in nats of the scored positions, from the final stream [T × d].
-  /// Logits exist for 128 rows at a time. Throws ShapeError for rows that the stream has not,
-  /// DataError for targets outside the vocabulary.
+  /// Logits exist for 128 rows at a time at most. Throws ShapeError for rows that the stream has
+  /// not, DataError for targets outside the vocabulary.
   std::vector<double> token_losses(B& backend, const_matrix_view_t<B> residual,
                                    const ScoredPositions& scored, Workspace<B>& workspace) const {
     std::vector<double> losses(scored.rows.size());
-    score_blocks(backend, residual, scored, losses.data(), nullptr, workspace);
+    for_each_scored_block(
+        scored, residual.rows, loss_block_rows, [&](std::size_t begin, auto rows, auto targets) {
+          loss_block(backend, residual, rows, targets, losses.data() + begin, workspace);
+        });
     return losses;
   }
 
@@ -130,7 +133,11 @@ class Transformer {
                            const ScoredPositions& scored, Workspace<B>& workspace) const {
     TokenScores scores{std::vector<double>(scored.rows.size()),
                        std::vector<double>(scored.rows.size())};
-    score_blocks(backend, residual, scored, scores.losses.data(), scores.ranks.data(), workspace);
+    for_each_scored_block(
+        scored, residual.rows, ranked_block_rows, [&](std::size_t begin, auto rows, auto targets) {
+          score_block(backend, residual, rows, targets, scores.losses.data() + begin,
+                      scores.ranks.data() + begin, workspace);
+        });
     return scores;
   }
 
@@ -162,7 +169,9 @@ class Transformer {
   }
 
  private:
-  static constexpr Index loss_block_rows = 128;
+  // Rows whose final norm exists at a time, and whose logits do.
+  static constexpr Index loss_block_rows = 1024;
+  static constexpr Index ranked_block_rows = 128;
 
   VectorView<TokenId> upload(B& backend, std::span<const TokenId> values,
                              Workspace<B>& workspace) const {
@@ -172,38 +181,56 @@ class Transformer {
     return memory;
   }
 
-  /// `ranks` may be null.
-  void score_blocks(B& backend, const_matrix_view_t<B> residual, const ScoredPositions& scored,
-                    double* losses, double* ranks, Workspace<B>& workspace) const {
-    check_scored(scored, residual.rows);
-    const Index n = static_cast<Index>(scored.rows.size());
-    for (Index first = 0; first < n; first += loss_block_rows) {
-      const std::size_t begin = static_cast<std::size_t>(first);
-      const std::size_t count = static_cast<std::size_t>(std::min(loss_block_rows, n - first));
-      score_block(backend, residual, std::span(scored.rows).subspan(begin, count),
-                  std::span(scored.targets).subspan(begin, count), losses + begin,
-                  ranks == nullptr ? nullptr : ranks + begin, workspace);
+  /// f(first, rows, targets) for blocks of scored positions.
+  template <class F>
+  void for_each_scored_block(const ScoredPositions& scored, Index rows, Index block_rows,
+                             F&& f) const {
+    check_scored(scored, rows);
+    const std::size_t n = scored.rows.size();
+    const std::size_t block = static_cast<std::size_t>(block_rows);
+    for (std::size_t first = 0; first < n; first += block) {
+      const std::size_t count = std::min(block, n - first);
+      f(first, std::span(scored.rows).subspan(first, count),
+        std::span(scored.targets).subspan(first, count));
     }
+  }
+
+  matrix_view_t<B> gather(B& backend, const_matrix_view_t<B> residual,
+                          std::span<const TokenId> rows, Workspace<B>& workspace) const {
+    const matrix_view_t<B> chosen =
+        workspace.matrix(static_cast<Index>(rows.size()), residual.cols);
+    ops::gather_rows(backend, residual, upload(backend, rows, workspace), chosen);
+    return chosen;
+  }
+
+  void loss_block(B& backend, const_matrix_view_t<B> residual, std::span<const TokenId> rows,
+                  std::span<const TokenId> targets, double* losses, Workspace<B>& workspace) const {
+    const typename Workspace<B>::Frame frame(workspace);
+    const matrix_view_t<B> chosen = gather(backend, residual, rows, workspace);
+    const VectorView<double> nll = workspace.template vector<double>(chosen.rows);
+    parts_.final_norm.forward(backend, chosen, chosen);
+    ops::linear_token_loss<B>(backend, chosen, head_factor(), head_bias(),
+                              upload(backend, targets, workspace), config().vocabulary, nll,
+                              workspace);
+    backend.synchronize();
+    backend.copy_to_host(nll.data, nll.size, losses);
   }
 
   void score_block(B& backend, const_matrix_view_t<B> residual, std::span<const TokenId> rows,
                    std::span<const TokenId> targets, double* losses, double* ranks,
                    Workspace<B>& workspace) const {
     const typename Workspace<B>::Frame frame(workspace);
-    const Index n = static_cast<Index>(rows.size());
-    const matrix_view_t<B> chosen = workspace.matrix(n, residual.cols);
-    ops::gather_rows(backend, residual, upload(backend, rows, workspace), chosen);
-    const matrix_view_t<B> scores = workspace.matrix(n, logit_columns());
+    const matrix_view_t<B> chosen = gather(backend, residual, rows, workspace);
+    const matrix_view_t<B> scores = workspace.matrix(chosen.rows, logit_columns());
     logits(backend, chosen, scores, workspace);
-    const VectorView<double> nll = workspace.template vector<double>(n);
+    const VectorView<double> found = workspace.template vector<double>(chosen.rows);
     const VectorView<TokenId> wanted = upload(backend, targets, workspace);
-    ops::token_loss<B>(backend, scores, wanted, config().vocabulary, nll);
+    ops::token_loss<B>(backend, scores, wanted, config().vocabulary, found);
     backend.synchronize();
-    backend.copy_to_host(nll.data, n, losses);
-    if (ranks == nullptr) return;
-    ops::target_rank<B>(backend, scores, wanted, config().vocabulary, nll);
+    backend.copy_to_host(found.data, found.size, losses);
+    ops::target_rank<B>(backend, scores, wanted, config().vocabulary, found);
     backend.synchronize();
-    backend.copy_to_host(nll.data, n, ranks);
+    backend.copy_to_host(found.data, found.size, ranks);
   }
 
   void check_length(const PackedBatch<B>& batch) const {

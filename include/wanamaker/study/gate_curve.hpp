@@ -136,7 +136,8 @@ class LayerCurves {
     for (Point& p : points_) p.select_losses.resize(c_.select->baseline.size());
     select_ridge_.resize(c_.select->baseline.size());
     c_.select->pass->advance([&](const MlpSite<B>& site) {
-      measure_site(site, *c_.select->pass, select_ridge_, &Point::select_losses);
+      measure_policy(c_, ridge_, site, *c_.select->pass, select_ridge_);
+      measure_site(site, *c_.select, select_ridge_, &Point::select_losses);
     });
   }
 
@@ -144,8 +145,9 @@ class LayerCurves {
     measure_ridge();
     add_oracle_points();
     for (Point& p : points_) p.losses.resize(scored());
-    c_.report->pass->advance(
-        [&](const MlpSite<B>& site) { measure_site(site, *c_.report->pass, {}, &Point::losses); });
+    c_.report->pass->advance([&](const MlpSite<B>& site) {
+      measure_site(site, *c_.report, ridge_losses_, &Point::losses);
+    });
   }
 
   // The surrogate on all rows: the curves' last point, and δ for the reference.
@@ -168,13 +170,12 @@ class LayerCurves {
     }
   }
 
-  // Both outputs are at hand: every point selects rows. `ridge` empty: not measured here.
-  void measure_site(const MlpSite<B>& site, LayerPass<B>& pass, std::span<double> ridge,
+  // Both outputs are at hand: every point selects rows. `ridge`: losses of all rows routed.
+  void measure_site(const MlpSite<B>& site, WalkedSplit<B>& split, LinearLosses ridge,
                     std::vector<double> Point::*losses) {
     const typename Workspace<B>::Frame frame(c_.workspace);
     const matrix_view_t<B> linear = c_.workspace.matrix(site.mlp_input.rows, site.mlp_input.cols);
     ridge_.forward(c_.backend, site.mlp_input, site.rows, linear, c_.workspace);
-    if (!ridge.empty()) pass.losses_with(site, linear, ridge);
     const bool on_report = losses == &Point::losses;
     for (std::size_t g = 0; g <= gates_.size(); ++g) {
       const typename Workspace<B>::Frame own(c_.workspace);
@@ -184,7 +185,7 @@ class LayerCurves {
         if (p.curve != g) continue;
         if (is_oracle(p)) scores = routing_scores(c_.backend, site, p.routed, c_.workspace);
         if (on_report && !is_oracle(p)) p.fraction += routed_share(site, scores, p.threshold);
-        measure_selected(c_, site, pass, scores, p.threshold, linear, p.*losses);
+        measure_selected(c_, site, split, scores, p.threshold, linear, ridge, p.*losses);
       }
     }
   }

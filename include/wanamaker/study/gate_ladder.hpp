@@ -17,7 +17,7 @@
 #include "wanamaker/gate/rule_gates.hpp"
 #include "wanamaker/gate/threshold.hpp"
 #include "wanamaker/gate/token_table.hpp"
-#include "wanamaker/study/walked_split.hpp"
+#include "wanamaker/study/site_routing.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -190,20 +190,6 @@ std::vector<NamedGate<B>> fit_gate_ladder(B& backend, const GateData<B>& data, I
     detail::add_wider_gates(gates, backend, data, moments, labels, seed);
   }
   return gates;
-}
-
-/// Scores of all rows of one site in host memory, reduced to those that predict a scored token.
-template <class B>
-std::vector<double> scored_rows_of(B& backend, const MlpSite<B>& site, VectorView<double> scores) {
-  std::vector<double> all(static_cast<std::size_t>(scores.size));
-  backend.synchronize();
-  backend.copy_to_host(scores.data, scores.size, all.data());
-  std::vector<double> chosen;
-  chosen.reserve(site.tokens.scored.rows.size());
-  for (const TokenId row : site.tokens.scored.rows) {
-    chosen.push_back(all[static_cast<std::size_t>(row)]);
-  }
-  return chosen;
 }
 
 /// Scores of every gate at one site, appended to the gate's list.

@@ -38,7 +38,7 @@ class LayerSweep {
     result.map_error = measure_ridge();
     result.delta = summarise_distribution(delta_);
     prepare_variants();
-    measure_variants();
+    c_.report->pass->advance([&](const MlpSite<B>& site) { measure_site(site); });
     finish_variants(result);
     return result;
   }
@@ -78,7 +78,7 @@ class LayerSweep {
 
   // --- the report split ---
 
-  // The ridge variant comes first: δ decides the references' routings.
+  // The ridge variant and the gates' scores come first: they decide the references' routings.
   MapError measure_ridge() {
     ridge_losses_.resize(scored());
     LeverageCollector<B, AnyMlp<B>> leverage(c_.backend);
@@ -88,6 +88,7 @@ class LayerSweep {
       leverage.begin_batch(site.packed);
       leverage.on_mlp_input(layer_, site.mlp_input);
       leverage.on_mlp_output(layer_, site.mlp_output);
+      append_scores(c_.backend, site, gates_, gate_scores_, c_.workspace);
     });
     check_finite_losses(ridge_losses_, "layer " + std::to_string(layer_) + ", ridge");
     delta_ = detail::differences(ridge_losses_, c_.report->baseline);
@@ -127,13 +128,15 @@ class LayerSweep {
     }
   }
 
-  void add_gate(const NamedGate<B>& gate) {
+  void add_gate(const NamedGate<B>& gate, std::vector<double> scores) {
     Variant variant(gate.name, std::vector<double>(scored()));
     variant.gate = &gate;
     variant.result.threshold = gate.threshold;
     variant.result.note = gate.note;
     variant.result.parameters = gate.gate.cost(1).parameters + ridge_.cost(1).parameters;
-    variant.scores.resize(scored());
+    variant.scores = std::move(scores);
+    set_routing(variant, threshold_at(variant.scores, gate.threshold).fraction,
+                gate.gate.cost(1).flops);
     variants_.push_back(std::move(variant));
   }
 
@@ -149,35 +152,21 @@ class LayerSweep {
     add_surrogates();
     if (c_.options.ladder == Ladder::surrogates) return;
     add_low_ranks();
-    for (const NamedGate<B>& gate : gates_) add_gate(gate);
-  }
-
-  void measure_variants() {
-    if (c_.options.ladder == Ladder::surrogates) {
-      c_.report->pass->advance([&](const MlpSite<B>& site) { measure_site(site, 0); });
-      return;
-    }
-    // Gates first; the oracle then routes as many positions as gate-logistic did.
-    c_.report->pass->visit([&](const MlpSite<B>& site) { measure_site(site, 0); });
+    // The oracle routes as many positions as gate-logistic does.
     double fraction = 0.5;
-    for (Variant& variant : variants_) {
-      if (variant.gate == nullptr) continue;
-      const GateThreshold at = threshold_at(variant.scores, variant.gate->threshold);
-      set_routing(variant, at.fraction, variant.gate->gate.cost(1).flops);
-      if (variant.result.name == "gate-logistic") fraction = at.fraction;
+    for (std::size_t g = 0; g < gates_.size(); ++g) {
+      add_gate(gates_[g], std::move(gate_scores_[g]));
+      if (gates_[g].name == "gate-logistic") fraction = *variants_.back().result.fraction_linear;
     }
-    const std::size_t first = variants_.size();
     add_oracle("oracle", oracle_at_fraction(delta_, fraction));
     add_oracle("oracle-best", oracle_at_best(delta_));
-    c_.report->pass->advance([&](const MlpSite<B>& site) { measure_site(site, first); });
   }
 
-  void measure_site(const MlpSite<B>& site, std::size_t first) {
+  void measure_site(const MlpSite<B>& site) {
     const typename Workspace<B>::Frame frame(c_.workspace);
     const matrix_view_t<B> linear = c_.workspace.matrix(site.mlp_input.rows, width());
     ridge_.forward(c_.backend, site.mlp_input, site.rows, linear, c_.workspace);
-    for (std::size_t v = first; v < variants_.size(); ++v) {
-      Variant& variant = variants_[v];
+    for (Variant& variant : variants_) {
       if (variant.is_routed()) {
         run_routed(variant, site, linear);
       } else if (variant.result.name != "ridge") {
@@ -194,12 +183,11 @@ class LayerSweep {
       scores = c_.workspace.template vector<double>(site.mlp_input.rows);
       variant.gate->gate.score(c_.backend, site.mlp_input, site.rows, scores, c_.workspace);
       threshold = variant.gate->threshold;
-      const std::vector<double> own = scored_rows_of(c_.backend, site, scores);
-      std::copy(own.begin(), own.end(), variant.scores.begin() + site.tokens.first_loss);
     } else {
       scores = routing_scores(c_.backend, site, variant.routed, c_.workspace);
     }
-    measure_selected(c_, site, *c_.report->pass, scores, threshold, linear, variant.losses);
+    measure_selected(c_, site, *c_.report, scores, threshold, linear, ridge_losses_,
+                     variant.losses);
   }
 
   // --- results ---
@@ -255,6 +243,7 @@ class LayerSweep {
   std::vector<double> ridge_losses_;
   std::vector<double> delta_;
   std::vector<NamedGate<B>> gates_;
+  std::vector<std::vector<double>> gate_scores_;  // of the report split's scored tokens
   std::vector<Variant> variants_;
 };
 

@@ -64,30 +64,27 @@ struct PaperMeasurement {
   std::vector<double> routed;
 };
 
+// Advances the evaluation pass; `linear_losses`: of the surrogate on all rows.
 template <class B>
-PaperMeasurement measure_paper_gates(B& backend, LayerPass<B>& pass, const AnyMlp<B>& ridge,
-                                     const std::vector<PaperGateFit<B>>& gates, Index width,
-                                     Workspace<B>& workspace) {
+PaperMeasurement measure_paper_gates(const SweepContext<B>& c, const AnyMlp<B>& ridge,
+                                     const std::vector<PaperGateFit<B>>& gates,
+                                     LinearLosses linear_losses) {
   PaperMeasurement m;
-  m.losses.assign(gates.size(), std::vector<double>(static_cast<std::size_t>(pass.set().scored())));
+  m.losses.assign(gates.size(), std::vector<double>(linear_losses.size()));
   m.routed.assign(gates.size(), 0.0);
   double positions = 0;
-  pass.advance([&](const MlpSite<B>& site) {
-    const typename Workspace<B>::Frame frame(workspace);
+  c.report->pass->advance([&](const MlpSite<B>& site) {
+    const typename Workspace<B>::Frame frame(c.workspace);
     const Index rows = site.mlp_input.rows;
     positions += static_cast<double>(rows);
-    const matrix_view_t<B> linear = workspace.matrix(rows, width);
-    const matrix_view_t<B> output = workspace.matrix(rows, width);
-    const VectorView<double> scores = workspace.template vector<double>(rows);
-    ridge.forward(backend, site.mlp_input, site.rows, linear, workspace);
+    const matrix_view_t<B> linear = c.workspace.matrix(rows, site.mlp_input.cols);
+    const VectorView<double> scores = c.workspace.template vector<double>(rows);
+    ridge.forward(c.backend, site.mlp_input, site.rows, linear, c.workspace);
     for (std::size_t g = 0; g < gates.size(); ++g) {
-      gates[g].gate.score(backend, site.mlp_input, site.rows, scores, workspace);
-      std::vector<double> host(static_cast<std::size_t>(rows));
-      backend.synchronize();
-      backend.copy_to_host(scores.data, rows, host.data());
+      gates[g].gate.score(c.backend, site.mlp_input, site.rows, scores, c.workspace);
+      const std::vector<double> host = host_copy(c.backend, scores);
       m.routed[g] += threshold_at(host, 0.5).fraction * static_cast<double>(rows);
-      ops::select_outputs<B>(backend, scores, 0.5, linear, site.mlp_output, output);
-      pass.losses_with(site, output, m.losses[g]);
+      measure_selected(c, site, *c.report, scores, 0.5, linear, linear_losses, m.losses[g]);
     }
   });
   for (double& r : m.routed) r = 100 * r / positions;
@@ -151,19 +148,12 @@ class PaperLayerSweep {
   }
 
   void measure_ridge() {
-    std::vector<double> losses(c_.report->baseline.size());
+    linear_losses_.resize(c_.report->baseline.size());
     c_.report->pass->visit([&](const MlpSite<B>& site) {
-      const typename Workspace<B>::Frame frame(c_.workspace);
-      const matrix_view_t<B> output = c_.workspace.matrix(site.mlp_input.rows, width_);
-      policy_.forward(c_.backend, site.mlp_input, site.rows, output, c_.workspace);
-      c_.report->pass->losses_with(site, output, losses);
+      measure_policy(c_, policy_, site, *c_.report->pass, linear_losses_);
     });
-    add_variant(paper_variant("ridge", policy_.cost(1).parameters, losses), losses);
-    std::vector<double> delta;
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-      delta.push_back(losses[i] - c_.report->baseline[i]);
-    }
-    result_.delta = summarise_distribution(delta);
+    add_variant(paper_variant("ridge", policy_.cost(1).parameters, linear_losses_), linear_losses_);
+    result_.delta = summarise_distribution(differences(linear_losses_, c_.report->baseline));
     paper_.all_linear_ppl = result_.variants.front().perplexity;
     paper_.all_linear_delta_pct = percent_over(paper_.all_linear_ppl, baseline_perplexity());
   }
@@ -172,8 +162,7 @@ class PaperLayerSweep {
     const GateData<B> data = collect_gate_data(c_.backend, *c_.gate->pass, policy_,
                                                c_.gate->baseline, width_, c_.workspace);
     const auto gates = fit_paper_gates(c_.backend, data, figures_.gate_tokens, figures_.C);
-    const PaperMeasurement m =
-        measure_paper_gates(c_.backend, *c_.report->pass, policy_, gates, width_, c_.workspace);
+    const PaperMeasurement m = measure_paper_gates(c_, policy_, gates, linear_losses_);
     for (std::size_t g = 0; g < gates.size(); ++g) {
       VariantResult variant = paper_variant(
           gates[g].name, gates[g].parameters + policy_.cost(1).parameters, m.losses[g]);
@@ -191,6 +180,7 @@ class PaperLayerSweep {
   Index width_;
   const CoMoments& moments_;
   AnyMlp<B> policy_{};
+  std::vector<double> linear_losses_;
   LayerResult result_{};
   PaperLayer paper_{};
   std::vector<PairedSums> sums_;
