@@ -77,3 +77,16 @@ struct wanamaker::backend_traits<Mine> : wanamaker::HostBackendTraits<double, wa
 static_assert(wanamaker::check_backend<Mine>());
 static_assert(wanamaker::check_mlp_policy<Policy, wanamaker::ReferenceBackend<double>>());
 static_assert(wanamaker::check_gate<MyGate, wanamaker::ReferenceBackend<double>>());
+
+// What training asks for besides.
+#if defined(NO_BACKWARD) || defined(HALF_WEIGHTS)
+#include "wanamaker/nn/backward/any_mlp.hpp"
+#endif
+#if defined(NO_BACKWARD)
+inline wanamaker::AnyMlp<wanamaker::ReferenceBackend<double>> trained() {
+  return wanamaker::trainable_mlp<wanamaker::ReferenceBackend<double>>(Policy{});
+}
+#endif
+#if defined(HALF_WEIGHTS)
+static_assert(wanamaker::check_trainable<Mine>());
+#endif

@@ -13,7 +13,7 @@ namespace wanamaker::inline WANAMAKER_ABI {
 /// Of scores on positions that the gate was not fitted on.
 struct GateAssessment {
   std::optional<AucEstimate> auc{};          ///< missing where labels have one class
-  DocumentInterval auc_interval{};        ///< over resampled documents; empty without them
+  DocumentInterval auc_interval{};           ///< over resampled documents; empty without them
   std::optional<Calibration> calibration{};  ///< of probabilities only
 };
 

@@ -3,11 +3,16 @@
 #pragma once
 
 #include <concepts>
+#include <string>
+#include <type_traits>
+#include <utility>
 
+#include "wanamaker/gate/bottleneck_gate.hpp"
 #include "wanamaker/gate/gated_mlp.hpp"
 #include "wanamaker/gate/hybrid_mlp.hpp"
 #include "wanamaker/gate/linear_gate.hpp"
 #include "wanamaker/gate/references.hpp"
+#include "wanamaker/gate/routed_mlp.hpp"
 #include "wanamaker/gate/trainable_gate.hpp"
 #include "wanamaker/nn/backward/any_mlp.hpp"
 
@@ -79,6 +84,34 @@ struct AddOuterRow {
   }
 };
 
+/// Of scores = logistic(z) with z of BottleneckRow: dx += dz·Σ_k out_k·hidden_k over the units that
+/// are above 0, dz = d_score·g(1 − g).
+template <class T>
+struct BottleneckBackwardRow {
+  ConstMatrixView<T> x;
+  ConstMatrixView<double> hidden;
+  ConstVectorView<double> shift;
+  ConstVectorView<double> out;
+  ConstVectorView<double> scores;
+  ConstVectorView<double> d_scores;
+  MatrixView<T> dx;
+
+  template <class RowTeam>
+  WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
+    const T* row = x.row(i);
+    T* d = dx.row(i);
+    const double dz = d_scores[i] * scores[i] * (1 - scores[i]);
+    for (Index k = 0; k < hidden.rows; ++k) {
+      const double* w = hidden.row(k);
+      const double h = shift[k] + team.template sum<double>(x.cols, [=](Index j) {
+        return static_cast<double>(row[j]) * w[j];
+      });
+      const double slope = h > 0 ? dz * out[k] : 0.0;
+      team.each(x.cols, [=](Index j) { d[j] += static_cast<T>(slope * w[j]); });
+    }
+  }
+};
+
 }  // namespace kernels
 
 /// Of g = logistic(x·w + b), dz = d_scores·g(1 − g): dw += Σ_i dz_i·x_i, db += Σ_i dz_i,
@@ -117,6 +150,16 @@ void backward(const LinearGate<B, Link>& gate, BackwardPass<B>& pass, const_matr
   pass.backend.for_each(
       x.rows, kernels::LinkBackward<T>{scores, d_scores, std::same_as<Link, LogisticLink>, dz});
   pass.backend.for_each_row(x.rows, kernels::AddOuterRow<T, double>{dz, gate.weights(), dx});
+}
+
+/// Through a fixed bottleneck gate: dx alone.
+template <class B>
+void backward(const BottleneckGate<B>& gate, BackwardPass<B>& pass, const_matrix_view_t<B> x,
+              const RowContext<B>&, ConstVectorView<double> scores,
+              ConstVectorView<double> d_scores, matrix_view_t<B> dx) {
+  pass.backend.for_each_row(
+      x.rows, kernels::BottleneckBackwardRow<scalar_t<B>>{x, gate.hidden(), gate.shift(),
+                                                          gate.out(), scores, d_scores, dx});
 }
 
 namespace detail {
@@ -271,6 +314,84 @@ template <class Affine, class Narrow, class B>
 void collect_parameters(HybridMlp<Affine, Narrow>& hybrid, const ParameterCollector<B>& collector) {
   detail::collect(hybrid.affine(), collector.within("linear"));
   detail::collect(hybrid.narrow(), collector);
+}
+
+namespace detail {
+
+/// As run_on_rows, keeping the rows and what the policy keeps of them.
+template <class Policy, class B>
+void run_on_rows_taped(const Policy& policy, BackwardPass<B>& pass, const_matrix_view_t<B> x,
+                       const RowContext<B>& rows, ConstVectorView<TokenId> index,
+                       matrix_view_t<B> y) {
+  if (index.empty()) return;
+  const matrix_view_t<B> own_x = pass.workspace.matrix(index.size, x.cols);
+  const matrix_view_t<B> own_y = pass.workspace.matrix(index.size, y.cols);
+  ops::gather_rows<B>(pass.backend, x, index, own_x);
+  mlp_forward_taped<Policy, B>(policy, pass, own_x,
+                               gather_context(pass.backend, rows, index, pass.workspace), own_y);
+  ops::scatter_rows<B>(pass.backend, own_y, index, y);
+  pass.tape.keep(own_x);
+}
+template <class Policy, class B>
+void backward_on_rows(const Policy& policy, BackwardPass<B>& pass, const RowContext<B>& rows,
+                      ConstVectorView<TokenId> index, const_matrix_view_t<B> dy,
+                      matrix_view_t<B> dx) {
+  if (index.empty()) return;
+  const matrix_view_t<B> own_x = pass.tape.take();
+  const typename Workspace<B>::Frame frame(pass.workspace);
+  const matrix_view_t<B> own_dy = pass.workspace.matrix(index.size, dy.cols);
+  const matrix_view_t<B> own_dx = pass.workspace.matrix(index.size, dx.cols);
+  ops::gather_rows<B>(pass.backend, dy, index, own_dy);
+  mlp_backward<Policy, B>(policy, pass, own_x,
+                          gather_context(pass.backend, rows, index, pass.workspace), own_dy,
+                          own_dx);
+  ops::scatter_rows<B>(pass.backend, own_dx, index, dx);
+}
+
+/// f(integral_constant e) for 0 … k − 1, or backwards.
+template <std::size_t... E, class F>
+void for_each_expert(std::index_sequence<E...>, bool backwards, F&& f) {
+  constexpr std::size_t k = sizeof...(E);
+  if (backwards) {
+    (f(std::integral_constant<std::size_t, k - 1 - E>{}), ...);
+  } else {
+    (f(std::integral_constant<std::size_t, E>{}), ...);
+  }
+}
+
+}  // namespace detail
+
+/// Every expert on its own rows. The router's choice is fixed: no gradient reaches it.
+template <class Router, class... Experts, class B>
+void forward_taped(const RoutedMlp<Router, Experts...>& routed, BackwardPass<B>& pass,
+                   const_matrix_view_t<B> x, const RowContext<B>& rows, matrix_view_t<B> y) {
+  const auto choices = routed.choose(pass.backend, x, rows, pass.workspace);
+  const RowGroups groups =
+      detail::group_rows(pass.backend, choices, Index{sizeof...(Experts)}, pass.workspace);
+  detail::for_each_expert(std::index_sequence_for<Experts...>{}, false, [&](auto e) {
+    detail::run_on_rows_taped(routed.template expert<e>(), pass, x, rows, groups.rows_of(e), y);
+    if (!pass.is_repetition) routed.counts().add(e, groups.rows_of(e).size);
+  });
+}
+template <class Router, class... Experts, class B>
+void backward(const RoutedMlp<Router, Experts...>& routed, BackwardPass<B>& pass,
+              const_matrix_view_t<B> x, const RowContext<B>& rows, const_matrix_view_t<B> dy,
+              matrix_view_t<B> dx) {
+  const typename Workspace<B>::Frame frame(pass.workspace);
+  const auto choices = routed.choose(pass.backend, x, rows, pass.workspace);
+  const RowGroups groups =
+      detail::group_rows(pass.backend, choices, Index{sizeof...(Experts)}, pass.workspace);
+  detail::for_each_expert(std::index_sequence_for<Experts...>{}, true, [&](auto e) {
+    detail::backward_on_rows(routed.template expert<e>(), pass, rows, groups.rows_of(e), dy, dx);
+  });
+}
+template <class Router, class... Experts, class B>
+void collect_parameters(RoutedMlp<Router, Experts...>& routed,
+                        const ParameterCollector<B>& collector) {
+  detail::for_each_expert(std::index_sequence_for<Experts...>{}, false, [&](auto e) {
+    detail::collect(routed.template expert<e>(),
+                    collector.within("experts").within(std::to_string(e)));
+  });
 }
 
 /// Through a policy that lives elsewhere: its parameters are listed where it lives.

@@ -81,13 +81,8 @@ class BottleneckGate {
              Workspace<B>&) const {
     check_shape(x, x.rows, width(), "BottleneckGate::score: x");
     check_size(scores, x.rows, "BottleneckGate::score: scores");
-    backend.for_each_row(x.rows,
-                         kernels::BottleneckRow<scalar_t<B>>{x,
-                                                             {hidden_.data(), units(), width()},
-                                                             {shift_.data(), units()},
-                                                             {out_.data(), units()},
-                                                             score_.bias,
-                                                             scores});
+    backend.for_each_row(x.rows, kernels::BottleneckRow<scalar_t<B>>{x, hidden(), shift(), out(),
+                                                                     score_.bias, scores});
   }
 
   bool scores_are_probabilities() const { return true; }
@@ -100,6 +95,10 @@ class BottleneckGate {
   }
 
   const BottleneckScore& bottleneck_score() const { return score_; }
+  /// [b × d], [b] and [b] in the backend's memory.
+  ConstMatrixView<double> hidden() const { return {hidden_.data(), units(), width()}; }
+  ConstVectorView<double> shift() const { return {shift_.data(), units()}; }
+  ConstVectorView<double> out() const { return {out_.data(), units()}; }
 
  private:
   BottleneckScore score_;

@@ -55,14 +55,22 @@ class RoutedMlp {
   void forward(B& backend, const_matrix_view_t<B> x, const RowContext<B>& rows, matrix_view_t<B> y,
                Workspace<B>& workspace) const {
     const typename Workspace<B>::Frame frame(workspace);
+    const VectorView<TokenId> choices = choose(backend, x, rows, workspace);
+    if (listener_) listener_(rows.layer, choices);
+    const RowGroups groups = detail::group_rows(backend, choices, experts, workspace);
+    run_experts(backend, x, rows, groups, y, workspace, std::index_sequence_for<Experts...>{});
+  }
+
+  /// The expert of each row [T], in workspace memory.
+  template <Backend B>
+  VectorView<TokenId> choose(B& backend, const_matrix_view_t<B> x, const RowContext<B>& rows,
+                             Workspace<B>& workspace) const {
     const VectorView<TokenId> choices = workspace.template vector<TokenId>(x.rows);
     const MatrixView<double> scores(workspace.template vector<double>(x.rows * experts).data,
                                     x.rows, experts);
     router_.score(backend, x, rows, scores, workspace);
     backend.for_each(x.rows, kernels::LargestScore{scores, choices});
-    if (listener_) listener_(rows.layer, choices);
-    const RowGroups groups = detail::group_rows(backend, choices, experts, workspace);
-    run_experts(backend, x, rows, groups, y, workspace, std::index_sequence_for<Experts...>{});
+    return choices;
   }
 
   /// Router and, for every token, the dearest expert; bytes and parameters of all.
@@ -85,6 +93,10 @@ class RoutedMlp {
   const Router& router() const { return router_; }
   template <std::size_t E>
   const auto& expert() const {
+    return std::get<E>(experts_);
+  }
+  template <std::size_t E>
+  auto& expert() {
     return std::get<E>(experts_);
   }
 

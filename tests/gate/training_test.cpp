@@ -87,6 +87,46 @@ TEST_CASE("a fixed logistic gate passes gradients to its input and learns nothin
   CHECK(check_policy(p.backend, borrowed, gated_rows, gated_width) == 0);
 }
 
+TEST_CASE("a fixed bottleneck gate passes gradients to its input") {
+  using B = ReferenceBackend<double>;
+  GatedParts<B> p;
+  BottleneckScore score{{p.score(), p.score(), p.score()}, {0.9, -1.4, 0.6}, 0.1};
+  auto soft = GatedMlp<BottleneckGate<B>, AffineMlp<B>, ZeroMlp<B>>::soft(
+      BottleneckGate<B>(p.backend, score), p.affine(), {});
+  CHECK(check_policy(p.backend, soft, gated_rows, gated_width) == 2);
+}
+
+namespace {
+
+/// Scores are the first features: as many as there are experts.
+struct FeatureRouter {
+  template <class B>
+  void score(B& backend, const_matrix_view_t<B> x, const RowContext<B>&, MatrixView<double> scores,
+             Workspace<B>&) const {
+    ops::copy(backend, x.middle_cols(0, scores.cols), scores);
+  }
+  MlpCost cost(Index) const { return {}; }
+};
+
+}  // namespace
+
+TEST_CASE("routed experts: each learns from its own rows") {
+  using B = EigenBackend<double>;
+  GatedParts<B> p;
+  RoutedMlp<FeatureRouter, AffineMlp<B>, AnyMlp<B>, MeanMlp<B>, ZeroMlp<B>> routed(
+      {}, p.affine(), p.mlp(), MeanMlp<B>(random_matrix(p.backend, 1, gated_width, p.random)), {});
+  CHECK(names_of(parameters<B>(routed)) ==
+        std::vector<std::string>{"experts.0.affine.weight", "experts.0.affine.bias",
+                                 "experts.1.up.weight", "experts.1.up.bias",
+                                 "experts.1.down.weight", "experts.1.down.bias", "experts.2.mean"});
+  CHECK(check_policy(p.backend, routed, 12, gated_width) == 7);
+  routed.counts().reset();
+  const auto x = random_matrix(p.backend, 12, gated_width, p.random);
+  const auto dy = random_matrix(p.backend, 12, gated_width, p.random);
+  differentiate_policy<B>(p.backend, routed, x.view(), {}, dy.view());
+  CHECK(routed.counts().total() == 12);
+}
+
 TEST_CASE("the sparsity weight adds the gradient of λ·mean(1 − g), times the loss's weight") {
   using B = ReferenceBackend<double>;
   GatedParts<B> p;
