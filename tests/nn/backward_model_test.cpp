@@ -88,7 +88,7 @@ struct Training {
   }
 };
 
-std::vector<naive::Model> all_families() {
+std::vector<naive::Model> trained_families() {
   return {tiny_gpt2(), tiny_neox(true), tiny_neox(false), tiny_llama(true, 4),
           tiny_llama(false, 0)};
 }
@@ -111,7 +111,7 @@ struct wanamaker::backend_traits<ProductCounter> : wanamaker::HostBackendTraits<
 
 TEST_CASE("models' gradients equal central differences on ragged batches") {
   Oracle backend;
-  for (const naive::Model& formulas : all_families()) {
+  for (const naive::Model& formulas : trained_families()) {
     Training<Oracle> t(backend, formulas);
     const Gradients<Oracle> gradients(backend, t.model);
     CHECK(all_close(std::vector<double>{t.run(gradients)}, std::vector<double>{t.plain_loss()},
@@ -160,7 +160,7 @@ TEST_CASE("gradients in float are those in double within rounding") {
 
 TEST_CASE("recomputed blocks give the same bits, from less memory") {
   EigenBackend<double> backend;
-  for (const naive::Model& formulas : all_families()) {
+  for (const naive::Model& formulas : trained_families()) {
     Training<EigenBackend<double>> kept(backend, formulas, {70, 50});
     Training<EigenBackend<double>> again(backend, formulas, {70, 50});
     const Gradients<EigenBackend<double>> a(backend, kept.model), b(backend, again.model);
