@@ -221,8 +221,8 @@ std::vector<T> rows_in_order(const std::vector<T>& rows, Index cols,
   return result;
 }
 
-template <class B>
-AnyMlp<B> dense_mlp(WeightReader<B>& reader, const ModelConfig& c, const std::string& up,
+template <class B, class Reader>
+AnyMlp<B> dense_mlp(Reader& reader, const ModelConfig& c, const std::string& up,
                     const std::string& down, WeightLayout layout) {
   return with_activation(c.activation, [&](auto activation) {
     return AnyMlp<B>(
@@ -231,8 +231,8 @@ AnyMlp<B> dense_mlp(WeightReader<B>& reader, const ModelConfig& c, const std::st
   });
 }
 
-template <class B>
-typename AnyTransformer<B>::Gpt2 load_gpt2(WeightReader<B>& reader, const ModelConfig& c) {
+template <class B, class Reader>
+typename AnyTransformer<B>::Gpt2 load_gpt2(Reader& reader, const ModelConfig& c) {
   using Model = typename AnyTransformer<B>::Gpt2;
   typename Model::Parts parts{.config = c,
                               .embedding = reader.embedding("wte.weight", c),
@@ -250,13 +250,13 @@ typename AnyTransformer<B>::Gpt2 load_gpt2(WeightReader<B>& reader, const ModelC
             reader.linear(at + "attn.c_proj", c.width, c.width, layout, true),
             attention_shape(c, l), LearnedPositions{}),
         reader.layer_norm(at + "ln_2", c),
-        dense_mlp(reader, c, at + "mlp.c_fc", at + "mlp.c_proj", layout));
+        dense_mlp<B>(reader, c, at + "mlp.c_fc", at + "mlp.c_proj", layout));
   }
   return Model(std::move(parts));
 }
 
-template <class B>
-Linear<B> neox_qkv(WeightReader<B>& reader, const ModelConfig& c, const std::string& name) {
+template <class B, class Reader>
+Linear<B> neox_qkv(Reader& reader, const ModelConfig& c, const std::string& name) {
   const Index rows = 3 * c.width;
   if (!reader.conventions().fused_by_head) {
     return reader.linear(name, c.width, rows, WeightLayout::out_in, c.attention_bias);
@@ -288,8 +288,8 @@ RotaryPositions<B> rotary_positions(B& backend, const ModelConfig& c) {
   return RotaryPositions<B>::from_angles(backend, angles, c.positions, c.rope_scaling.magnitude);
 }
 
-template <class B, class Model>
-Model load_neox(B& backend, WeightReader<B>& reader, const ModelConfig& c) {
+template <class Model, class B, class Reader>
+Model load_neox(B& backend, Reader& reader, const ModelConfig& c) {
   typename Model::Parts parts{.config = c,
                               .embedding = reader.embedding("embed_in.weight", c),
                               .position_table = {},
@@ -303,19 +303,19 @@ Model load_neox(B& backend, WeightReader<B>& reader, const ModelConfig& c) {
     parts.blocks.emplace_back(
         reader.layer_norm(at + "input_layernorm", c),
         CausalSelfAttention<B, RotaryPositions<B>>(
-            neox_qkv(reader, c, at + "attention.query_key_value"),
+            neox_qkv<B>(reader, c, at + "attention.query_key_value"),
             reader.linear(at + "attention.dense", c.width, c.width, layout,
                           c.attention_output_bias),
             attention_shape(c, l), rotary),
         reader.layer_norm(at + "post_attention_layernorm", c),
-        dense_mlp(reader, c, at + "mlp.dense_h_to_4h", at + "mlp.dense_4h_to_h", layout));
+        dense_mlp<B>(reader, c, at + "mlp.dense_h_to_4h", at + "mlp.dense_4h_to_h", layout));
   }
   return Model(std::move(parts));
 }
 
 // Separate query, key and value projections, one below the other.
-template <class B>
-Linear<B> llama_qkv(WeightReader<B>& reader, const ModelConfig& c, const std::string& at) {
+template <class B, class Reader>
+Linear<B> llama_qkv(Reader& reader, const ModelConfig& c, const std::string& at) {
   std::vector<storage_t<B>> weight;
   std::vector<scalar_t<B>> bias;
   for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
@@ -338,8 +338,8 @@ Linear<B> llama_qkv(WeightReader<B>& reader, const ModelConfig& c, const std::st
   return {std::move(uploaded), WeightLayout::out_in, reader.upload_vector(bias)};
 }
 
-template <class B>
-AnyMlp<B> llama_mlp(WeightReader<B>& reader, const ModelConfig& c, const std::string& at) {
+template <class B, class Reader>
+AnyMlp<B> llama_mlp(Reader& reader, const ModelConfig& c, const std::string& at) {
   constexpr WeightLayout layout = WeightLayout::out_in;
   return with_activation(c.activation, [&](auto activation) {
     return AnyMlp<B>(GatedLinearUnitMlp<B, decltype(activation)>(
@@ -349,9 +349,8 @@ AnyMlp<B> llama_mlp(WeightReader<B>& reader, const ModelConfig& c, const std::st
   });
 }
 
-template <class B>
-typename AnyTransformer<B>::Llama load_llama(B& backend, WeightReader<B>& reader,
-                                             const ModelConfig& c) {
+template <class B, class Reader>
+typename AnyTransformer<B>::Llama load_llama(B& backend, Reader& reader, const ModelConfig& c) {
   using Model = typename AnyTransformer<B>::Llama;
   typename Model::Parts parts{.config = c,
                               .embedding = reader.embedding("embed_tokens.weight", c),
@@ -365,35 +364,34 @@ typename AnyTransformer<B>::Llama load_llama(B& backend, WeightReader<B>& reader
     parts.blocks.emplace_back(
         reader.rms_norm(at + "input_layernorm", c),
         GroupedQueryAttention<B>(
-            llama_qkv(reader, c, at + "self_attn."),
+            llama_qkv<B>(reader, c, at + "self_attn."),
             reader.linear(at + "self_attn.o_proj", c.heads * c.head_width, c.width,
                           WeightLayout::out_in, c.attention_output_bias),
             attention_shape(c, l), rotary),
-        reader.rms_norm(at + "post_attention_layernorm", c), llama_mlp(reader, c, at + "mlp."));
+        reader.rms_norm(at + "post_attention_layernorm", c), llama_mlp<B>(reader, c, at + "mlp."));
   }
   return Model(std::move(parts));
+}
+
+/// The model of a family. `Reader` is WeightReader, or another with the same members.
+template <class B, class Reader>
+AnyTransformer<B> assemble_model(B& backend, Reader& reader, const ModelConfig& c) {
+  using Any = AnyTransformer<B>;
+  if (c.family == Family::gpt2) return Any(load_gpt2<B>(reader, c));
+  if (c.family == Family::llama) return Any(load_llama(backend, reader, c));
+  if (c.parallel_residual) {
+    return Any(load_neox<typename Any::NeoXParallel>(backend, reader, c));
+  }
+  return Any(load_neox<typename Any::NeoXSequential>(backend, reader, c));
 }
 
 template <class B>
 AnyTransformer<B> load_family(B& backend, const TensorArchive& archive,
                               const WeightConventions& conventions, const ModelConfig& c) {
-  using Any = AnyTransformer<B>;
   WeightReader<B> reader(backend, archive, conventions);
-  const auto finished = [&reader](auto model) {
-    reader.refuse_the_rest();
-    return Any(std::move(model));
-  };
-  switch (c.family) {
-    case Family::gpt2:
-      return finished(load_gpt2(reader, c));
-    case Family::gpt_neox:
-      if (c.parallel_residual) {
-        return finished(load_neox<B, typename Any::NeoXParallel>(backend, reader, c));
-      }
-      return finished(load_neox<B, typename Any::NeoXSequential>(backend, reader, c));
-    default:
-      return finished(load_llama(backend, reader, c));
-  }
+  AnyTransformer<B> model = assemble_model(backend, reader, c);
+  reader.refuse_the_rest();
+  return model;
 }
 
 }  // namespace detail
