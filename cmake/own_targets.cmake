@@ -79,3 +79,21 @@ function(wanamaker_program_from_folder name folder)
     endif()
   endforeach()
 endfunction()
+
+# wanamaker_programs_of_one_file(<folder>): every source in the folder is a program of its name, and
+# a test that runs it without arguments. Not with sanitizers, which run the parts in their own tests.
+function(wanamaker_programs_of_one_file folder)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    return()
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  foreach(source IN LISTS sources)
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source})
+    wanamaker_own_target(${name})
+    target_compile_definitions(${name} PRIVATE
+      WANAMAKER_EXAMPLES_DATA="${PROJECT_SOURCE_DIR}/examples/data")
+    set_target_properties(${name} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+  endforeach()
+endfunction()
