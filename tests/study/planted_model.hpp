@@ -25,7 +25,9 @@ class PlantedModel {
   static constexpr Index width = 12;
   static constexpr Index vocabulary = 40;
 
-  explicit PlantedModel(B& backend) : backend_(backend) {}
+  /// `context` scales what attention and positions write to the stream: with 0 everything at a
+  /// position is a function of its token.
+  explicit PlantedModel(B& backend, double context = 1) : backend_(backend), context_(context) {}
 
   AnyTransformer<B> make(std::vector<AnyMlp<B>> mlps) {
     using Model = AnyTransformer<B>::Gpt2;
@@ -41,7 +43,7 @@ class PlantedModel {
                        .tied_head = true};
     Model::Parts parts{.config = config,
                        .embedding = random(vocabulary, width, 1.0),
-                       .position_table = random(32, width, 0.1),
+                       .position_table = random(32, width, 0.1 * context_),
                        .blocks = {},
                        .final_norm = norm(),
                        .head = {}};
@@ -49,7 +51,7 @@ class PlantedModel {
       parts.blocks.emplace_back(
           norm(),
           CausalSelfAttention<B, LearnedPositions>(
-              linear(width, 3 * width, 0.3), linear(width, width, 0.3),
+              linear(width, 3 * width, 0.3), linear(width, width, 0.3 * context_),
               AttentionShape{2, 2, 6, 1 / std::sqrt(6.0), 0}, LearnedPositions{}),
           norm(), std::move(mlp));
     }
@@ -71,6 +73,7 @@ class PlantedModel {
 
  private:
   B& backend_;
+  double context_;
   RandomStream stream_{11};
 };
 

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "wanamaker/io/json.hpp"
+#include "wanamaker/study/clusters_result.hpp"
 #include "wanamaker/study/compound_result.hpp"
 #include "wanamaker/study/gate_curve_result.hpp"
 #include "wanamaker/study/generate_result.hpp"
 #include "wanamaker/study/perplexity.hpp"
 #include "wanamaker/study/sweep_result.hpp"
+#include "wanamaker/study/transfer_result.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -337,6 +339,113 @@ inline OrderedJson json_of(const GenerateResult& r) {
       {"prompt_ids", r.prompt},
       {"common_tokens", compares ? OrderedJson(common_ids(r.texts[0], r.texts[1])) : OrderedJson()},
       {"texts", texts}};
+}
+
+inline OrderedJson json_of(const AgainstRandom& a) {
+  return {{"value", a.value}, {"random_mean", a.random_mean}, {"random_p95", a.random_p95}};
+}
+
+inline OrderedJson json_of(const ClusterSummary& c) {
+  OrderedJson tokens = OrderedJson::array();
+  for (const TokenCount& t : c.top_tokens) tokens.push_back({{"id", t.token}, {"count", t.count}});
+  return {{"cluster", c.cluster},
+          {"positions", c.positions},
+          {"mean_delta", detail::json_or_null(c.mean_delta)},
+          {"delta_p10", detail::json_or_null(c.delta_p10)},
+          {"delta_p90", detail::json_or_null(c.delta_p90)},
+          {"share_linear", detail::json_or_null(c.share_linear)},
+          {"top_tokens", tokens}};
+}
+
+inline OrderedJson json_of(const ClusterLayer& l) {
+  OrderedJson clusters = OrderedJson::array();
+  for (const ClusterSummary& c : l.clusters) clusters.push_back(json_of(c));
+  return {
+      {"layer", l.layer},
+      {"r2", l.r2},
+      {"lambda", l.lambda},
+      {"lambda_trials", json_of(l.lambda_trials)},
+      {"components", l.components},
+      {"variance_kept", l.variance_kept},
+      {"fit_positions", l.fit_positions},
+      {"inputs_explained", l.inputs_explained},
+      {"converged", l.converged},
+      {"silhouette", l.silhouette},
+      {"silhouette_positions", l.silhouette_positions},
+      {"delta_explained", l.delta_explained ? json_of(*l.delta_explained) : OrderedJson(nullptr)},
+      {"delta_explained_adjusted", detail::json_or_null(l.delta_explained_adjusted)},
+      {"delta_held_out_r2", detail::json_or_null(l.delta_held_out_r2)},
+      {"decision_purity", json_of(l.decision_purity)},
+      {"token_purity", json_of(l.token_purity)},
+      {"clusters", clusters}};
+}
+
+/// clusters.json.
+inline OrderedJson json_of(const ClustersResult& r) {
+  OrderedJson layers = OrderedJson::array();
+  for (const ClusterLayer& l : r.layers) layers.push_back(json_of(l));
+  OrderedJson json = detail::header_json(r, "clusters");
+  json["clusters"] = r.clusters;
+  json["layers"] = layers;
+  return json;
+}
+
+inline OrderedJson json_of(const ListComparison& c) {
+  return {{"types", c.types},
+          {"reliability_from", c.reliability_from},
+          {"reliability_to", c.reliability_to},
+          {"pearson", detail::json_or_null(c.pearson)},
+          {"pearson_interval", detail::json_of(c.pearson_interval)},
+          {"spearman", detail::json_or_null(c.spearman)},
+          {"attainable", c.attainable},
+          {"disattenuated", detail::json_or_null(c.disattenuated)},
+          {"power", c.power},
+          {"listed", c.listed},
+          {"listed_positive", detail::json_or_null(c.listed_positive)},
+          {"base_positive", detail::json_or_null(c.base_positive)},
+          {"listed_flips", detail::json_or_null(c.listed_flips)},
+          {"base_flips", detail::json_or_null(c.base_flips)},
+          {"flips_by_chance", c.flips_by_chance},
+          {"verdict", name_of(c.verdict)}};
+}
+
+inline OrderedJson json_of(const RoleVariance& v) {
+  OrderedJson largest = OrderedJson::array();
+  for (const TypeMean& t : v.largest) {
+    largest.push_back({{"id", t.type}, {"count", t.count}, {"mean_delta", t.mean}});
+  }
+  return {{"role", name_of(v.role)},
+          {"types", v.types},
+          {"positions", v.positions},
+          {"intraclass", detail::json_or_null(v.intraclass)},
+          {"p_value", detail::json_or_null(v.p_value)},
+          {"list_reliability", detail::json_or_null(v.list_reliability)},
+          {"largest", largest}};
+}
+
+inline OrderedJson json_of(const TransferLayer& l) {
+  OrderedJson variances = OrderedJson::array();
+  for (const RoleVariance& v : l.variances) variances.push_back(json_of(v));
+  OrderedJson pairs = OrderedJson::array();
+  for (const ListPair& p : l.pairs) {
+    OrderedJson pair{
+        {"role", name_of(p.role)}, {"from", p.from}, {"to", p.to}, {"surrogate", p.surrogate}};
+    pair.update(json_of(p.comparison));
+    pairs.push_back(pair);
+  }
+  return {{"layer", l.layer},       {"r2", l.r2},
+          {"lambda", l.lambda},     {"lambda_trials", json_of(l.lambda_trials)},
+          {"variances", variances}, {"pairs", pairs}};
+}
+
+/// transfer.json.
+inline OrderedJson json_of(const TransferResult& r) {
+  OrderedJson layers = OrderedJson::array();
+  for (const TransferLayer& l : r.layers) layers.push_back(json_of(l));
+  OrderedJson json = detail::header_json(r, "transfer");
+  json["corpora"] = r.corpora;
+  json["layers"] = layers;
+  return json;
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -56,6 +56,17 @@ inline FeatureScale feature_scale(ConstMatrixView<double> x) {
   return scale;
 }
 
+inline EigenRowMajor<double> standardised(ConstMatrixView<double> x, const FeatureScale& scale) {
+  EigenRowMajor<double> z(x.rows, x.cols);
+  for (Index i = 0; i < x.rows; ++i) {
+    for (Index j = 0; j < x.cols; ++j) {
+      const std::size_t at = static_cast<std::size_t>(j);
+      z(i, j) = (x(i, j) - scale.means[at]) * scale.inverse_deviations[at];
+    }
+  }
+  return z;
+}
+
 inline void check_penalty(double penalty, const char* where) {
   if (penalty > 0 && std::isfinite(penalty)) return;
   throw DataError({.id = "stats/penalty",
@@ -77,15 +88,9 @@ inline RidgeRegression fit_ridge_regression(ConstMatrixView<double> x, std::span
   detail::check_penalty(penalty, "fit_ridge_regression(penalty)");
   const detail::FeatureScale scale = detail::feature_scale(x);
   const double mean = detail::mean_of(y);
-  EigenRowMajor<double> z(x.rows, x.cols);
+  const EigenRowMajor<double> z = detail::standardised(x, scale);
   Eigen::VectorXd target(x.rows);
-  for (Index i = 0; i < x.rows; ++i) {
-    target[i] = y[static_cast<std::size_t>(i)] - mean;
-    for (Index j = 0; j < x.cols; ++j) {
-      const std::size_t at = static_cast<std::size_t>(j);
-      z(i, j) = (x(i, j) - scale.means[at]) * scale.inverse_deviations[at];
-    }
-  }
+  for (Index i = 0; i < x.rows; ++i) target[i] = y[static_cast<std::size_t>(i)] - mean;
   Eigen::MatrixXd gram = z.transpose() * z;
   gram.diagonal().array() += penalty;
   const Eigen::VectorXd moments = z.transpose() * target;
