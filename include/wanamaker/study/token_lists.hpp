@@ -20,7 +20,6 @@ namespace wanamaker::inline WANAMAKER_ABI {
 struct TokenListOptions {
   Index least_count = 5;      ///< observations of a type, in each list, for it to count
   double listed_share = 0.1;  ///< share of the types with the largest mean δ that are "listed"
-  double least_power = 0.8;   ///< below it "no correlation" is no finding
   DocumentBootstrapOptions intervals{};
 };
 
@@ -31,12 +30,14 @@ struct TypeMean {
   double mean = 0;  ///< nats
 };
 
-/// What a comparison of two lists shows.
+/// What a comparison of two lists shows: where the correlation's interval lies to 0 and to the
+/// correlation that equal lists would show.
 enum class TransferVerdict {
-  transfers,       ///< the correlation's interval is above 0
-  reverses,        ///< or below it
-  does_not,        ///< it holds 0, and would not if the lists had the same truth
-  no_power,        ///< it holds 0, as it might even then
+  transfers,       ///< above 0, and not below the attainable
+  partly,          ///< above 0, and below the attainable: the lists have something in common
+  reverses,        ///< below 0
+  does_not,        ///< holds 0, and is below the attainable: equal lists would have shown more
+  no_power,        ///< holds 0 and the attainable: nothing is decided
   not_comparable,  ///< fewer than four types in both lists, or one of them is constant
 };
 
@@ -44,6 +45,8 @@ constexpr const char* name_of(TransferVerdict verdict) {
   switch (verdict) {
     case TransferVerdict::transfers:
       return "transfers";
+    case TransferVerdict::partly:
+      return "transfers in part";
     case TransferVerdict::reverses:
       return "reverses";
     case TransferVerdict::does_not:
@@ -187,11 +190,14 @@ inline void correlate_lists(std::span<const double> from, std::span<const double
   result.power = correlation_power(result.attainable, result.types);
 }
 
-inline TransferVerdict verdict_of(const ListComparison& c, double least_power) {
+inline TransferVerdict verdict_of(const ListComparison& c) {
   if (!c.pearson || !c.pearson_interval) return TransferVerdict::not_comparable;
-  if (c.pearson_interval->low > 0) return TransferVerdict::transfers;
-  if (c.pearson_interval->high < 0) return TransferVerdict::reverses;
-  return c.power >= least_power ? TransferVerdict::does_not : TransferVerdict::no_power;
+  const Interval& interval = *c.pearson_interval;
+  if (interval.high < 0) return TransferVerdict::reverses;
+  const bool excludes_equal = interval.high < c.attainable;
+  if (interval.low > 0)
+    return excludes_equal ? TransferVerdict::partly : TransferVerdict::transfers;
+  return excludes_equal ? TransferVerdict::does_not : TransferVerdict::no_power;
 }
 
 }  // namespace detail
@@ -217,7 +223,7 @@ inline ListComparison compare_token_lists(const TypeSample& from, const TypeSamp
   const std::vector<double> b = detail::mean_values(pairs.to);
   detail::correlate_lists(a, b, options, executor, result);
   detail::compare_signs(a, b, options.listed_share, result);
-  result.verdict = detail::verdict_of(result, options.least_power);
+  result.verdict = detail::verdict_of(result);
   return result;
 }
 
