@@ -40,7 +40,7 @@ class ResidualDecomposition {
   ResidualDecomposition(B& backend, const Model& model, Options options = {})
       : backend_(&backend), options_(options), width_(model.config().width) {
     if constexpr (requires { model.visit([](const auto&) {}); }) {
-      model.visit([this](const auto& m) { describe(m); });
+      model.visit([this](const auto& m) { this->describe(m); });
     } else {
       describe(model);
     }
