@@ -3,7 +3,12 @@
 model, beside `study sweep --protocol paper-rows` on the same rows, with as many threads.
 
     python bench/published_procedure.py MODEL_FOLDER ROWS.txt [--layer 3] [--threads 2]
-        [--study build/native/examples/study/study]
+        [--study build/native/examples/study/study] [--all-layers] [--gpt2-shape] [--every 1]
+
+--all-layers: the program measures all layers, and its time is divided by their number.
+--gpt2-shape: a model of GPT-2's shape (124 million parameters) with random weights; MODEL_FOLDER
+    gives only the tokenizer.
+--every N: of the rows only each N-th is kept, the others are blank, for both sides.
 
 Needs torch, transformers, scikit-learn. It follows the procedure's figures: fit on 10,000 tokens of
 rows 0-499, gates on 25,000 tokens of rows 1000-2999, evaluation on 12,000 tokens of rows 2000-2499,
@@ -12,6 +17,7 @@ row by row, lambda 0.01, four gates in three trials each. Prints seconds by stag
 import argparse
 import json
 import math
+import shutil
 import subprocess
 import tempfile
 import time
@@ -22,7 +28,7 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from transformers import AutoTokenizer, GPT2LMHeadModel
+from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 
 def rows_until(rows, first, last, cut, ignored, enough):
@@ -163,17 +169,28 @@ def procedure(model, rows, layer):
     return seconds, found
 
 
-def study(program, model, text, layer, threads):
+def study(program, model, text, layer, threads, layers):
+    """Seconds for one layer and its perplexities; `layers`: how many share the run, 1 or all."""
+    chosen = ["--layers", str(layer)] if layers == 1 else []
     with tempfile.TemporaryDirectory() as out:
         subprocess.run([program, "sweep", "--protocol", "paper-rows", "--format", "plain", "--model",
-                        model, "--text", text, "--layers", str(layer), "--threads", str(threads),
-                        "--out", out, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+                        model, "--text", text, "--threads", str(threads), "--out", out, "--quiet",
+                        *chosen], check=True, stdout=subprocess.DEVNULL)
         result = json.loads(Path(out, "sweep.json").read_text())
         times = json.loads(Path(out, "sweep.times.json").read_text())
-    paper = result["layers"][0]["paper"]
+    paper = next(l for l in result["layers"] if l["layer"] == layer)["paper"]
     found = {"baseline": result["baseline"]["perplexity"], "all_linear": paper["all_linear_ppl"]}
     found.update({g["name"]: g["ppl"] for g in paper["gates"]})
-    return times["seconds"], found
+    return times["seconds"] / layers, found
+
+
+def gpt2_shape(tokenizer_folder, folder):
+    """Writes a model of GPT-2's shape with random weights beside the tokenizer's files."""
+    weights = shutil.ignore_patterns("*.safetensors", "config.json")
+    shutil.copytree(tokenizer_folder, folder, ignore=weights)
+    torch.manual_seed(0)
+    GPT2LMHeadModel(GPT2Config()).save_pretrained(folder)
+    return str(folder)
 
 
 @torch.no_grad()
@@ -184,18 +201,32 @@ def main():
     parser.add_argument("--layer", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--study")
+    parser.add_argument("--all-layers", action="store_true")
+    parser.add_argument("--gpt2-shape", action="store_true")
+    parser.add_argument("--every", type=int, default=1)
     a = parser.parse_args()
     torch.set_num_threads(a.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        if a.gpt2_shape:
+            a.model = gpt2_shape(a.model, Path(folder, "model"))
+        lines = Path(a.text).read_text(encoding="utf-8").split("\n")[:3000]
+        lines = [line if i % a.every == 0 else "" for i, line in enumerate(lines)]
+        a.text = str(Path(folder, "rows.txt"))
+        Path(a.text).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        compare(a, lines)
+
+
+def compare(a, lines):
     tokenizer = AutoTokenizer.from_pretrained(a.model)
     model = GPT2LMHeadModel.from_pretrained(a.model, dtype=torch.float32).eval()
-    lines = Path(a.text).read_text(encoding="utf-8").split("\n")[:3000]
     rows = [tokenizer(line + "\n")["input_ids"] if line.strip() else [] for line in lines]
     seconds, theirs = procedure(model, rows, a.layer)
     total = sum(seconds.values())
     print("procedure:", ", ".join(f"{k} {v:.1f} s" for k, v in seconds.items()), f"= {total:.1f} s")
     if a.study:
-        own, ours = study(a.study, a.model, a.text, a.layer, a.threads)
-        print(f"study: {own:.2f} s with model-independent preparation; ratio {total / own:.1f}")
+        layers = model.config.n_layer if a.all_layers else 1
+        own, ours = study(a.study, a.model, a.text, a.layer, a.threads, layers)
+        print(f"study: {own:.2f} s a layer, {layers} in one run; ratio {total / own:.1f}")
         for name, value in theirs.items():
             print(f"  {name}: perplexity {value:.4f}, study {ours[name]:.4f}")
 

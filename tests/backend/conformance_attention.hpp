@@ -25,6 +25,7 @@ inline std::vector<AttentionCase> attention_cases() {
       {{3, 1, 7, 1.0, 1}, packed},     {{4, 2, 3, 0.5, 7}, packed},
       {{2, 2, 16, 0.25, 64}, past},    {{1, 1, 1, -0.7, 0}, {{0, 2, 0, 2}}},
       {{2, 1, 8, 1.0, 0}, packed, 40},  // scores of thousands
+      {{4, 2, 32, 0.2, 0}, packed},    {{2, 2, 64, 0.1, 0}, past},
   };
 }
 

@@ -1,4 +1,5 @@
 // Collecting all layers in one pass: the same bits for any batches and threads.
+#include "counting_backend.hpp"
 #include "surrogate_data.hpp"
 #include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/nn/observer.hpp"
@@ -75,6 +76,24 @@ TEST_CASE("batches and threads do not change a bit") {
       CHECK(same_bits(result[layer], results[0][layer]));
     }
   }
+}
+
+TEST_CASE("more rows take no more memory") {
+  int allocations = 0;
+  CountingBackend backend(allocations);
+  CoMomentCollector<CountingBackend> collector(backend, 1, 5, {.block_rows = 64});
+  const auto rows = upload(backend, mixed_data(75, 26, 5, 5));
+  const auto batch = [&] {
+    detail::notify_mlp_input(collector, Index{0}, ConstMatrixView<double>(rows.x.view()));
+    detail::notify_mlp_output(collector, Index{0}, ConstMatrixView<double>(rows.y.view()));
+  };
+  // Two blocks: by then all that is ever needed has been asked for.
+  for (int i = 0; i < 5; ++i) batch();
+  allocations = 0;
+  for (int i = 0; i < 200; ++i) batch();
+  collector.finish();
+  CHECK(collector.rows_seen(0) == 205 * 26);
+  CHECK(allocations == 0);
 }
 
 TEST_CASE("only chosen layers are collected, and no more rows than the limit") {

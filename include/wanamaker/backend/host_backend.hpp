@@ -139,7 +139,7 @@ class HostBackend : public HostLauncher {
                         MatrixView<S> out, Memory& workspace) {
     const typename Memory::Frame frame(workspace);
     const std::vector<detail::QueryBlock> blocks = detail::query_blocks(spans);
-    const Index room = detail::largest_scores(blocks);
+    const Index room = detail::largest_piece(blocks, shape.head_width);
     const VectorView<S> memory = workspace.template vector<S>(room * lanes());
     for_each_piece(shape.heads * static_cast<Index>(blocks.size()), [&](Index piece, Index lane) {
       const detail::QueryBlock& block = blocks[static_cast<std::size_t>(piece / shape.heads)];
