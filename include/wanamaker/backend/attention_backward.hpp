@@ -48,39 +48,31 @@ class AttentionBackwardBlock {
     p_ = {memory, shape_.heads * count_, visible_};
     dp_ = {d_memory, shape_.heads * count_, visible_};
     recompute_probabilities();
-    multiply(shape_.heads, T(0), [&](Index head, auto& items) {
-      items.push_back({plain(const_matrix_view_t<B>(queries(gradients_.dout, head))),
-                       transposed(keys(v_, head)), own(dp_, head)});
+    multiply(shape_.heads, T(0), [&](Index head) -> Item {
+      return {plain(queries(gradients_.dout, head)), transposed(keys(v_, head)), own(dp_, head)};
     });
-    const Index group = shape_.heads / shape_.key_heads;
-    // Query heads of one group add to the same key head: one after the other.
-    for (Index member = 0; member < group; ++member) {
-      multiply(shape_.key_heads, T(1), [&](Index key_head, auto& items) {
-        const Index head = key_head * group + member;
-        items.push_back({transposed(own(p_, head)), plain(queries(gradients_.dout, head)),
-                         keys(gradients_.dv, head)});
-      });
-    }
+    add_to_keys([&](Index head) -> Item {
+      return {transposed(own(p_, head)), plain(queries(gradients_.dout, head)),
+              keys(gradients_.dv, head)};
+    });
     backend_.for_each_row(p_.rows,
                           kernels::SoftmaxBackwardRow<T>{p_, static_cast<T>(shape_.scale), dp_});
-    multiply(shape_.heads, T(0), [&](Index head, auto& items) {
-      items.push_back({plain(own(dp_, head)), plain(keys(k_, head)), queries(gradients_.dq, head)});
+    multiply(shape_.heads, T(0), [&](Index head) -> Item {
+      return {plain(own(dp_, head)), plain(keys(k_, head)), queries(gradients_.dq, head)};
     });
-    for (Index member = 0; member < group; ++member) {
-      multiply(shape_.key_heads, T(1), [&](Index key_head, auto& items) {
-        const Index head = key_head * group + member;
-        items.push_back(
-            {transposed(own(dp_, head)), plain(queries(q_, head)), keys(gradients_.dk, head)});
-      });
-    }
+    add_to_keys([&](Index head) -> Item {
+      return {transposed(own(dp_, head)), plain(queries(q_, head)), keys(gradients_.dk, head)};
+    });
   }
 
  private:
+  using Item = GemmItem<T>;
+
   void recompute_probabilities() {
     multiply(
         shape_.heads, T(0),
-        [&](Index head, auto& items) {
-          items.push_back({plain(queries(q_, head)), transposed(keys(k_, head)), own(p_, head)});
+        [&](Index head) -> Item {
+          return {plain(queries(q_, head)), transposed(keys(k_, head)), own(p_, head)};
         },
         static_cast<T>(shape_.scale));
     backend_.for_each_row(
@@ -88,11 +80,22 @@ class AttentionBackwardBlock {
                                               shape_.window});
   }
 
-  template <class AddItem>
-  void multiply(Index n, T beta, AddItem&& add_item, T alpha = T(1)) {
+  // Products item(0) … item(n − 1), which go to different places.
+  template <class MakeItem>
+  void multiply(Index n, T beta, MakeItem&& item, T alpha = T(1)) {
     items_.clear();
-    for (Index i = 0; i < n; ++i) add_item(i, items_);
-    backend_.gemm_batched(std::span<const GemmItem<T>>(items_), alpha, beta);
+    for (Index i = 0; i < n; ++i) items_.push_back(item(i));
+    backend_.gemm_batched(std::span<const Item>(items_), alpha, beta);
+  }
+
+  // Adds item(head) of all heads. Those of one group add to the same key head: one after the other.
+  template <class MakeItem>
+  void add_to_keys(MakeItem&& item) {
+    const Index group = shape_.heads / shape_.key_heads;
+    for (Index member = 0; member < group; ++member) {
+      multiply(shape_.key_heads, T(1),
+               [&](Index key_head) { return item(key_head * group + member); });
+    }
   }
 
   template <class View>
@@ -117,7 +120,7 @@ class AttentionBackwardBlock {
   const AttentionShape& shape_;
   Index first_, count_, visible_;
   matrix_view_t<B> p_{}, dp_{};
-  std::vector<GemmItem<T>> items_{};
+  std::vector<Item> items_{};
 };
 
 }  // namespace detail
