@@ -1,12 +1,11 @@
 // Gradients through gated and hybrid policies: soft ones against central differences, hard ones
 // against the definition of the straight-through estimator.
-#include "wanamaker/gate/backward.hpp"
-
 #include "nn/gradient_testing.hpp"
 #include "wanamaker/backend/blas.hpp"
 #include "wanamaker/backend/eigen.hpp"
 #include "wanamaker/backend/reference.hpp"
 #include "wanamaker/gate/any_gate.hpp"
+#include "wanamaker/gate/backward.hpp"
 #include "wanamaker/gate/random_gate.hpp"
 
 namespace {
@@ -213,6 +212,13 @@ TEST_CASE("hard routing by a gate that learns nothing") {
   auto hard = GatedMlp<RandomGate, AffineMlp<B>, AnyMlp<B>>::hard(RandomGate(0.5, 4), p.affine(),
                                                                   p.mlp(), 0.5);
   CHECK(check_policy(p.backend, hard, gated_rows, gated_width, 0, p.context(), zero_penalty) == 6);
+  // Each path has seen its own rows only.
+  hard.counts().reset();
+  const auto x = random_matrix(p.backend, gated_rows, gated_width, p.random);
+  differentiate_policy<B>(p.backend, hard, x.view(), p.context(), x.view());
+  CHECK(hard.surrogate_rows() > 0);
+  CHECK(hard.mlp_rows() > 0);
+  CHECK(hard.counts().total() == gated_rows);
 }
 
 TEST_CASE("a hybrid of an affine path and a narrow MLP") {

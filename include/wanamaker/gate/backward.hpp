@@ -226,12 +226,100 @@ void collect_gate(G& gate, const ParameterCollector<B>& collector) {
   }
 }
 
+/// As run_on_rows, keeping the rows and what the policy keeps of them.
+template <class Policy, class B>
+void run_on_rows_taped(const Policy& policy, BackwardPass<B>& pass, const_matrix_view_t<B> x,
+                       const RowContext<B>& rows, ConstVectorView<TokenId> index,
+                       matrix_view_t<B> y) {
+  if (index.empty()) return;
+  const matrix_view_t<B> own_x = pass.workspace.matrix(index.size, x.cols);
+  const matrix_view_t<B> own_y = pass.workspace.matrix(index.size, y.cols);
+  ops::gather_rows<B>(pass.backend, x, index, own_x);
+  mlp_forward_taped<Policy, B>(policy, pass, own_x,
+                               gather_context(pass.backend, rows, index, pass.workspace), own_y);
+  ops::scatter_rows<B>(pass.backend, own_y, index, y);
+  pass.tape.keep(own_x);
+}
+template <class Policy, class B>
+void backward_on_rows(const Policy& policy, BackwardPass<B>& pass, const RowContext<B>& rows,
+                      ConstVectorView<TokenId> index, const_matrix_view_t<B> dy,
+                      matrix_view_t<B> dx) {
+  if (index.empty()) return;
+  const matrix_view_t<B> own_x = pass.tape.take();
+  const typename Workspace<B>::Frame frame(pass.workspace);
+  const matrix_view_t<B> own_dy = pass.workspace.matrix(index.size, dy.cols);
+  const matrix_view_t<B> own_dx = pass.workspace.matrix(index.size, dx.cols);
+  ops::gather_rows<B>(pass.backend, dy, index, own_dy);
+  mlp_backward<Policy, B>(policy, pass, own_x,
+                          gather_context(pass.backend, rows, index, pass.workspace), own_dy,
+                          own_dx);
+  ops::scatter_rows<B>(pass.backend, own_dx, index, dx);
+}
+
+/// Rows that a hard gate leaves to the MLP (0) and those that it routes to the surrogate (1).
+template <class Gated, class B>
+RowGroups routed_rows(const Gated& gated, BackwardPass<B>& pass, const_matrix_view_t<B> x,
+                      const RowContext<B>& rows) {
+  const VectorView<double> scores = pass.workspace.template vector<double>(x.rows);
+  const VectorView<TokenId> choices = pass.workspace.template vector<TokenId>(x.rows);
+  gated.gate().score(pass.backend, x, rows, scores, pass.workspace);
+  pass.backend.for_each(x.rows, kernels::AboveThreshold{scores, *gated.threshold(), choices});
+  return group_rows(pass.backend, choices, 2, pass.workspace);
+}
+
+/// A hard gate that nothing is learned through: every path on its own rows only.
+template <class Gated, class B>
+void forward_routed(const Gated& gated, BackwardPass<B>& pass, const_matrix_view_t<B> x,
+                    const RowContext<B>& rows, matrix_view_t<B> y) {
+  const RowGroups groups = routed_rows(gated, pass, x, rows);
+  run_on_rows_taped(gated.mlp(), pass, x, rows, groups.rows_of(0), y);
+  run_on_rows_taped(gated.surrogate(), pass, x, rows, groups.rows_of(1), y);
+  if (pass.is_repetition) return;
+  for (std::size_t path = 0; path < 2; ++path) gated.counts().add(path, groups.rows_of(path).size);
+}
+template <class Gated, class B>
+void backward_routed(const Gated& gated, BackwardPass<B>& pass, const_matrix_view_t<B> x,
+                     const RowContext<B>& rows, const_matrix_view_t<B> dy, matrix_view_t<B> dx) {
+  const typename Workspace<B>::Frame frame(pass.workspace);
+  const RowGroups groups = routed_rows(gated, pass, x, rows);
+  backward_on_rows(gated.surrogate(), pass, rows, groups.rows_of(1), dy, dx);
+  backward_on_rows(gated.mlp(), pass, rows, groups.rows_of(0), dy, dx);
+}
+
+/// Through both paths and the gate, soft or straight through.
+template <class Gated, class B>
+void backward_blended(const Gated& gated, BackwardPass<B>& pass, const_matrix_view_t<B> x,
+                      const RowContext<B>& rows, const_matrix_view_t<B> dy, matrix_view_t<B> dx) {
+  const matrix_view_t<B> mlp = pass.tape.take();
+  const matrix_view_t<B> surrogate = pass.tape.take();
+  const typename Workspace<B>::Frame frame(pass.workspace);
+  const VectorView<double> scores = pass.workspace.template vector<double>(x.rows);
+  const VectorView<double> d_scores = pass.workspace.template vector<double>(x.rows);
+  const matrix_view_t<B> d_surrogate = pass.workspace.matrix(dy.rows, dy.cols);
+  const matrix_view_t<B> d_mlp = pass.workspace.matrix(dy.rows, dy.cols);
+  gated.gate().score(pass.backend, x, rows, scores, pass.workspace);
+  const double penalty = pass.weight * gated.sparsity_weight() / static_cast<double>(x.rows);
+  pass.backend.for_each_row(x.rows, kernels::MixBackwardRow<scalar_t<B>>{
+                                        scores, gated.is_hard(), gated.threshold().value_or(0),
+                                        penalty, surrogate, mlp, dy, d_surrogate, d_mlp, d_scores});
+  mlp_backward(gated.mlp(), pass, x, rows, const_matrix_view_t<B>(d_mlp), dx);
+  const matrix_view_t<B> d_in = pass.workspace.matrix(dx.rows, dx.cols);
+  mlp_backward(gated.surrogate(), pass, x, rows, const_matrix_view_t<B>(d_surrogate), d_in);
+  ops::add_to<B>(pass.backend, d_in, dx);
+  gate_backward(gated.gate(), pass, x, rows, ConstVectorView<double>(scores),
+                ConstVectorView<double>(d_scores), dx);
+}
+
 }  // namespace detail
 
-/// Both paths on every row, hard or soft: what was not chosen is needed for the gate's gradient.
+/// Both paths on every row: what was not chosen is needed for the gate's gradient. A hard gate
+/// without a backward pass runs each path on its own rows.
 template <class G, class Surrogate, class Mlp, class B>
 void forward_taped(const GatedMlp<G, Surrogate, Mlp>& gated, BackwardPass<B>& pass,
                    const_matrix_view_t<B> x, const RowContext<B>& rows, matrix_view_t<B> y) {
+  if constexpr (!TrainableGate<G, B>) {
+    if (gated.is_hard()) return detail::forward_routed(gated, pass, x, rows, y);
+  }
   const matrix_view_t<B> surrogate = pass.workspace.matrix(y.rows, y.cols);
   const matrix_view_t<B> mlp = pass.workspace.matrix(y.rows, y.cols);
   mlp_forward_taped(gated.surrogate(), pass, x, rows, surrogate);
@@ -258,26 +346,11 @@ template <class G, class Surrogate, class Mlp, class B>
 void backward(const GatedMlp<G, Surrogate, Mlp>& gated, BackwardPass<B>& pass,
               const_matrix_view_t<B> x, const RowContext<B>& rows, const_matrix_view_t<B> dy,
               matrix_view_t<B> dx) {
-  const matrix_view_t<B> mlp = pass.tape.take();
-  const matrix_view_t<B> surrogate = pass.tape.take();
-  const typename Workspace<B>::Frame frame(pass.workspace);
-  const VectorView<double> scores = pass.workspace.template vector<double>(x.rows);
-  const VectorView<double> d_scores = pass.workspace.template vector<double>(x.rows);
-  const matrix_view_t<B> d_surrogate = pass.workspace.matrix(dy.rows, dy.cols);
-  const matrix_view_t<B> d_mlp = pass.workspace.matrix(dy.rows, dy.cols);
-  gated.gate().score(pass.backend, x, rows, scores, pass.workspace);
-  const double penalty = pass.weight * gated.sparsity_weight() / static_cast<double>(x.rows);
-  pass.backend.for_each_row(x.rows, kernels::MixBackwardRow<scalar_t<B>>{
-                                        scores, gated.is_hard(), gated.threshold().value_or(0),
-                                        penalty, surrogate, mlp, dy, d_surrogate, d_mlp, d_scores});
-  mlp_backward<Mlp, B>(gated.mlp(), pass, x, rows, d_mlp, dx);
-  const matrix_view_t<B> d_in = pass.workspace.matrix(dx.rows, dx.cols);
-  mlp_backward<Surrogate, B>(gated.surrogate(), pass, x, rows, d_surrogate, d_in);
-  ops::add_to<B>(pass.backend, d_in, dx);
-  if constexpr (TrainableGate<G, B>) {
-    gate_backward<G, B>(gated.gate(), pass, x, rows, scores, d_scores, dx);
-  } else {
+  if constexpr (!TrainableGate<G, B>) {
     if (!gated.is_hard()) detail::throw_gate_without_gradient();
+    return detail::backward_routed(gated, pass, x, rows, dy, dx);
+  } else {
+    detail::backward_blended(gated, pass, x, rows, dy, dx);
   }
 }
 
@@ -317,36 +390,6 @@ void collect_parameters(HybridMlp<Affine, Narrow>& hybrid, const ParameterCollec
 }
 
 namespace detail {
-
-/// As run_on_rows, keeping the rows and what the policy keeps of them.
-template <class Policy, class B>
-void run_on_rows_taped(const Policy& policy, BackwardPass<B>& pass, const_matrix_view_t<B> x,
-                       const RowContext<B>& rows, ConstVectorView<TokenId> index,
-                       matrix_view_t<B> y) {
-  if (index.empty()) return;
-  const matrix_view_t<B> own_x = pass.workspace.matrix(index.size, x.cols);
-  const matrix_view_t<B> own_y = pass.workspace.matrix(index.size, y.cols);
-  ops::gather_rows<B>(pass.backend, x, index, own_x);
-  mlp_forward_taped<Policy, B>(policy, pass, own_x,
-                               gather_context(pass.backend, rows, index, pass.workspace), own_y);
-  ops::scatter_rows<B>(pass.backend, own_y, index, y);
-  pass.tape.keep(own_x);
-}
-template <class Policy, class B>
-void backward_on_rows(const Policy& policy, BackwardPass<B>& pass, const RowContext<B>& rows,
-                      ConstVectorView<TokenId> index, const_matrix_view_t<B> dy,
-                      matrix_view_t<B> dx) {
-  if (index.empty()) return;
-  const matrix_view_t<B> own_x = pass.tape.take();
-  const typename Workspace<B>::Frame frame(pass.workspace);
-  const matrix_view_t<B> own_dy = pass.workspace.matrix(index.size, dy.cols);
-  const matrix_view_t<B> own_dx = pass.workspace.matrix(index.size, dx.cols);
-  ops::gather_rows<B>(pass.backend, dy, index, own_dy);
-  mlp_backward<Policy, B>(policy, pass, own_x,
-                          gather_context(pass.backend, rows, index, pass.workspace), own_dy,
-                          own_dx);
-  ops::scatter_rows<B>(pass.backend, own_dx, index, dx);
-}
 
 /// f(integral_constant e) for 0 … k − 1, or backwards.
 template <std::size_t... E, class F>

@@ -151,7 +151,8 @@ class GatedMlp {
   double sparsity_weight() const { return sparsity_weight_; }
   void set_sparsity_weight(double weight) { sparsity_weight_ = weight; }
 
-  /// Called with (layer, scores [T] in the backend's memory) of every forward pass of training.
+  /// Called with (layer, scores [T] in the backend's memory) of every forward pass of training
+  /// through a gate that gradients flow through.
   using ScoreListener = std::function<void(Index layer, ConstVectorView<double> scores)>;
   void set_score_listener(ScoreListener listener) { score_listener_ = std::move(listener); }
   const ScoreListener& score_listener() const { return score_listener_; }

@@ -68,7 +68,7 @@ class ModelPass {
   }
 
   /// Embedding and blocks; streams are kept.
-  void forward() {
+  void forward_pass() {
     streams_.push_back(stream());
     model_.embed(pass_.backend, batch_, streams_.back());
     for (Index l = 0; l < model_.layers(); ++l) {
@@ -84,7 +84,7 @@ class ModelPass {
 
   /// Final norm, head and loss, some rows at a time; their gradients, and that of the final stream.
   template <class Loss>
-  void head(const ScoredPositions& scored, Loss& loss) {
+  void head_pass(const ScoredPositions& scored, Loss& loss) {
     const Index n = static_cast<Index>(scored.rows.size());
     const double weight = pass_.weight / static_cast<double>(n);
     const Index most = std::clamp(most_logits / model_.logit_columns(), Index{128}, Index{1024});
@@ -97,7 +97,7 @@ class ModelPass {
   }
 
   /// Blocks from the last down to the lowest that has a gradient, then the embedding.
-  void backward() {
+  void backward_pass() {
     pass_.is_repetition = recompute_;
     const Index lowest = SeesGradients<B, Observer> ? 0 : pass_.gradients.first_layer();
     for (Index l = model_.layers() - 1; l >= std::max(lowest, Index{0}); --l) {
@@ -133,7 +133,7 @@ class ModelPass {
     const typename Workspace<B>::Frame frame(pass_.workspace);
     const ConstView in = streams_[static_cast<std::size_t>(l)];
     if (recompute_) forward_taped(model_.block(l), pass_, l, batch_, in, stream());
-    wanamaker::backward(model_.block(l), pass_, l, batch_, in, d_stream_);
+    backward(model_.block(l), pass_, l, batch_, in, d_stream_);
   }
 
   VectorView<TokenId> upload(std::span<const TokenId> values) {
@@ -158,7 +158,7 @@ class ModelPass {
     ops::linear_input_gradient<B>(pass_.backend, logits, model_.head_factor(), normed);
     const View d_chosen = pass_.workspace.matrix(chosen.rows, chosen.cols);
     fill(d_chosen);
-    wanamaker::backward(model_.final_norm(), pass_, ConstView(chosen), normed, d_chosen);
+    backward(model_.final_norm(), pass_, ConstView(chosen), normed, d_chosen);
     ops::scatter_rows<B>(pass_.backend, d_chosen, block.rows, d_stream_);
   }
 
@@ -241,9 +241,9 @@ void differentiate(const Transformer<B, Block>& model, B& backend, const PackedB
   const typename Workspace<B>::Frame frame(workspace);
   ModelPass<B, Block, Observer> pass(model, backend, batch, gradients, workspace, options,
                                      observer);
-  pass.forward();
-  pass.head(scored, loss);
-  pass.backward();
+  pass.forward_pass();
+  pass.head_pass(scored, loss);
+  pass.backward_pass();
 }
 
 }  // namespace detail
