@@ -1,12 +1,14 @@
 // Gradients through gated and hybrid policies: soft ones against central differences, hard ones
 // against the definition of the straight-through estimator.
 #include "nn/gradient_testing.hpp"
+#include "nn/tiny_models.hpp"
 #include "wanamaker/backend/blas.hpp"
 #include "wanamaker/backend/eigen.hpp"
 #include "wanamaker/backend/reference.hpp"
 #include "wanamaker/gate/any_gate.hpp"
 #include "wanamaker/gate/backward.hpp"
 #include "wanamaker/gate/random_gate.hpp"
+#include "wanamaker/nn/backward/transformer.hpp"
 
 namespace {
 
@@ -250,4 +252,51 @@ TEST_CASE("a soft gate without a backward pass is refused; what a gate learned c
   gate.score(p.backend, rows, {}, {own.data(), 4}, workspace);
   LogisticGate<B>(p.backend, score).score(p.backend, rows, {}, {fixed.data(), 4}, workspace);
   CHECK(all_close(own, fixed, 1e-15, 0.0));
+}
+
+static_assert(
+    check_gate<TrainableLogisticGate<ReferenceBackend<double>>, ReferenceBackend<double>>());
+
+TEST_CASE("gated layers in a model: names, gradients, and the same bits when recomputed") {
+  using B = ReferenceBackend<double>;
+  using Gated = GatedMlp<TrainableLogisticGate<B>, AffineMlp<B>, DenseMlp<B, GeluTanh>>;
+  using Model = Transformer<B, Gpt2Block<B, Gated>>;
+  B backend;
+  RandomStream random(31);
+  const naive::Model formulas = tiny_gpt2();
+  const ModelMaker<B> maker(backend, formulas);
+  const auto gated = [&](const naive::Block& b, WeightLayout layout) {
+    LinearScore score{{}, -0.2};
+    for (int j = 0; j < 12; ++j) score.weights.push_back(random.uniform() - 0.5);
+    return Gated::soft({backend, score}, AffineMlp<B>(random_layer(backend, 12, 12, random)),
+                       {maker.linear(b.up, layout), maker.linear(b.down, layout)});
+  };
+  Model model = maker.transformer<Model, LearnedPositions>(WeightLayout::in_out, gated);
+  const PackedBatch<B> batch = pack(backend, random_sequences(31, {9, 1, 4}));
+  const ScoredPositions scored = all_next_tokens(batch);
+  Workspace<B> workspace(backend);
+  const Gradients<B> kept(backend, model), again(backend, model);
+  const double loss = loss_and_gradients(model, backend, batch, scored, kept, workspace);
+  CHECK(loss ==
+        loss_and_gradients(model, backend, batch, scored, again, workspace, {.recompute = true}));
+  const auto plain_loss = [&] {
+    auto residual = make_matrix(backend, batch.rows(), 12);
+    model.forward(backend, batch, residual.view(), workspace);
+    double sum = 0;
+    for (const double nll : model.token_losses(backend, residual.view(), scored, workspace)) {
+      sum += nll / static_cast<double>(scored.rows.size());
+    }
+    return sum;
+  };
+  int in_gates = 0;
+  for (const auto& q : parameters(model, kept)) {
+    const auto other = again.of(q.value.data);
+    CHECK(std::equal(other.data, other.data + other.size(), q.gradient.data));
+    if (q.name.find("mlp") == std::string::npos) continue;
+    check_gradient(plain_loss, q.value, q.gradient, q.name, 2);
+    in_gates += q.name == "transformer.h.1.mlp.gate.weight" ? 1 : 0;
+    in_gates += q.name == "transformer.h.1.mlp.surrogate.affine.weight" ? 1 : 0;
+    in_gates += q.name == "transformer.h.1.mlp.c_fc.weight" ? 1 : 0;
+  }
+  CHECK(in_gates == 3);
 }

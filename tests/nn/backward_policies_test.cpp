@@ -105,6 +105,23 @@ TEST_CASE("a policy without a backward pass is refused with its mend") {
   CHECK(error_id([&] { parameters<B>(other); }) == "training/no-backward");
 }
 
+TEST_CASE("an array that is shared is listed once, an empty one not at all") {
+  using B = ReferenceBackend<double>;
+  B backend;
+  auto shared = make_matrix(backend, 2, 3), other = make_matrix(backend, 1, 3);
+  ParameterList<B> list;
+  const ParameterCollector<B> collector(list);
+  collector.within("a").matrix("weight", shared);
+  collector.within("b").matrix("weight", shared);
+  collector.within("b").vector("bias", other);
+  collector.vector("nothing", {});
+  REQUIRE(list.size() == 2);
+  CHECK(list[0].name == "a.weight");
+  CHECK(list[0].decays);
+  CHECK(list[1].name == "b.bias");
+  CHECK(!list[1].decays);
+}
+
 TEST_CASE("a tape that is not taken as it was kept is an error") {
   Tape<ReferenceBackend<double>> tape;
   CHECK(error_id([&] { tape.take(); }) == "training/tape");

@@ -2,6 +2,7 @@
 // on. Names are those of Hugging Face's state dicts.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -101,7 +102,8 @@ inline ParameterNames parameter_names(Family family) {
           "lm_head"};
 }
 
-/// What a component adds its parameters to: knows the prefix of its names.
+/// What a component adds its parameters to: knows the prefix of its names. An array that several
+/// components share is listed once, under its first name.
 template <class B>
 class ParameterCollector {
  public:
@@ -138,7 +140,10 @@ class ParameterCollector {
 
  private:
   void add(std::string_view name, matrix_view_t<B> value, bool decays) const {
-    if (value.size() == 0) return;
+    const bool is_listed = std::any_of(list_->begin(), list_->end(), [&](const Parameter<B>& p) {
+      return p.value.data == value.data;
+    });
+    if (value.size() == 0 || is_listed) return;
     list_->push_back({prefix_ + std::string(name), decays, value, {}, false, layer_});
   }
 
