@@ -12,6 +12,7 @@
 #include "wanamaker/study/gate_curve_result.hpp"
 #include "wanamaker/study/generate_result.hpp"
 #include "wanamaker/study/perplexity.hpp"
+#include "wanamaker/study/probe_result.hpp"
 #include "wanamaker/study/sweep_result.hpp"
 #include "wanamaker/study/transfer_result.hpp"
 
@@ -444,6 +445,45 @@ inline OrderedJson json_of(const TransferResult& r) {
   for (const TransferLayer& l : r.layers) layers.push_back(json_of(l));
   OrderedJson json = detail::header_json(r, "transfer");
   json["corpora"] = r.corpora;
+  json["layers"] = layers;
+  return json;
+}
+
+inline OrderedJson json_of(const ProbeScore& p) {
+  return {{"name", p.name},
+          {"features", p.features},
+          {"auc", p.auc ? OrderedJson(p.auc->auc) : OrderedJson(nullptr)},
+          {"auc_interval", detail::json_of(p.interval.interval)},
+          {"above_token_table", detail::json_or_null(p.above_token_table)},
+          {"above_token_table_interval", detail::json_of(p.above_token_table_interval.interval)},
+          {"note", p.note.empty() ? OrderedJson(nullptr) : OrderedJson(p.note)}};
+}
+
+inline OrderedJson json_of(const ProbeLayer& l) {
+  OrderedJson probes = OrderedJson::array();
+  for (const ProbeScore& p : l.probes) probes.push_back(json_of(p));
+  OrderedJson parts = OrderedJson::array();
+  for (const PartSummary& p : l.parts) {
+    parts.push_back({{"name", p.name},
+                     {"mean_norm", detail::json_or_null(p.mean_norm)},
+                     {"length_share", detail::json_or_null(p.length_share)},
+                     {"gate_share", detail::json_or_null(p.gate_share)}});
+  }
+  return {{"layer", l.layer},
+          {"r2", l.r2},
+          {"lambda", l.lambda},
+          {"lambda_trials", json_of(l.lambda_trials)},
+          {"positive_share", l.positive_share},
+          {"probes", probes},
+          {"parts", parts},
+          {"token_context_cosine", detail::json_or_null(l.token_context_cosine)}};
+}
+
+/// probe.json.
+inline OrderedJson json_of(const ProbeResult& r) {
+  OrderedJson layers = OrderedJson::array();
+  for (const ProbeLayer& l : r.layers) layers.push_back(json_of(l));
+  OrderedJson json = detail::header_json(r, "probe");
   json["layers"] = layers;
   return json;
 }

@@ -122,7 +122,7 @@ inline bool opposite_signs(double a, double b) {
 
 /// Share of the chosen entries for which `holds(i)`; missing where none is chosen.
 template <class Holds>
-std::optional<double> share_of(std::span<const std::size_t> chosen, const Holds& holds) {
+std::optional<double> share_where(std::span<const std::size_t> chosen, const Holds& holds) {
   if (chosen.empty()) return std::nullopt;
   const auto count = std::count_if(chosen.begin(), chosen.end(), holds);
   return static_cast<double>(count) / static_cast<double>(chosen.size());
@@ -164,11 +164,11 @@ inline void compare_signs(std::span<const double> from, std::span<const double> 
   const auto positive = [&](std::size_t i) { return to[i] > 0; };
   const auto flips = [&](std::size_t i) { return opposite_signs(from[i], to[i]); };
   result.listed = static_cast<Index>(listed.size());
-  result.listed_positive = share_of(listed, positive);
-  result.base_positive = share_of(all, positive);
-  result.listed_flips = share_of(listed, flips);
-  result.base_flips = share_of(all, flips);
-  const double a = share_of(all, [&](std::size_t i) { return from[i] > 0; }).value_or(0);
+  result.listed_positive = share_where(listed, positive);
+  result.base_positive = share_where(all, positive);
+  result.listed_flips = share_where(listed, flips);
+  result.base_flips = share_where(all, flips);
+  const double a = share_where(all, [&](std::size_t i) { return from[i] > 0; }).value_or(0);
   const double b = result.base_positive.value_or(0);
   result.flips_by_chance = a * (1 - b) + (1 - a) * b;
 }

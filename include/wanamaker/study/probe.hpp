@@ -1,0 +1,278 @@
+// Probes of the routing decision: gates that see the token's part of an MLP's input, its context,
+// what attention or earlier MLPs wrote, or all of it, beside the token-identity table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "wanamaker/gate/logistic_gate.hpp"
+#include "wanamaker/residual/part_collection.hpp"
+#include "wanamaker/study/layer_delta.hpp"
+#include "wanamaker/study/layer_study.hpp"
+#include "wanamaker/study/probe_result.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+/// Parts are layers.
+using ProbeCheckpoint = Checkpoint<Index, ProbeLayer>;
+
+namespace kernels {
+
+/// y = a − b per row; y may be a or b.
+template <class T>
+struct SubtractRow {
+  ConstMatrixView<T> a;
+  ConstMatrixView<T> b;
+  MatrixView<T> y;
+
+  template <class RowTeam>
+  WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
+    const T* left = a.row(i);
+    const T* right = b.row(i);
+    T* out = y.row(i);
+    team.each(y.cols, [=](Index j) { out[j] = left[j] - right[j]; });
+  }
+};
+
+}  // namespace kernels
+
+namespace detail {
+
+/// One set of features of a split's scored positions [n × d].
+template <class B>
+struct ProbeFeatures {
+  std::string name{};
+  std::vector<Index> parts{};  ///< of the residual stream
+  bool less_raw_token = false;
+  matrix_t<B> rows{};
+};
+
+/// All sets of one split, and what is known of its positions.
+template <class B>
+struct ProbeData {
+  std::vector<ProbeFeatures<B>> sets{};
+  std::vector<double> delta{};
+  std::vector<TokenId> tokens{};
+  std::vector<Index> documents{};
+};
+
+/// One layer's probes.
+template <class B>
+class LayerProbe {
+ public:
+  LayerProbe(const SweepContext<B>& context, const ProbeOptions& options, Index layer,
+             const CoMoments& moments)
+      : c_(context),
+        options_(options),
+        layer_(layer),
+        moments_(moments),
+        decomposition_(context.backend, context.model) {}
+
+  ProbeLayer run() {
+    ProbeLayer result{.layer = layer_};
+    const RidgeSurrogate fit = choose_ridge(c_, moments_, result.lambda_trials).fit;
+    result.r2 = fit.report().in_sample.r2;
+    result.lambda = fit.report().lambda;
+    const AnyMlp<B> surrogate(fit.to_mlp(c_.backend));
+    const ProbeData<B> gate = collect(*c_.gate, surrogate);
+    const ProbeData<B> report = collect(*c_.report, surrogate);
+    const DeltaLabels labels = labels_at_most(report.delta, 0);
+    result.positive_share = labels.positive_share;
+    const std::vector<std::vector<double>> scores = fit_probes(gate, report, result);
+    judge(scores, labels.labels, report.documents, result);
+    summarise_parts(result);
+    return result;
+  }
+
+ private:
+  Index width() const { return c_.model.config().width; }
+
+  // The parts by kind, then their groups; "published-context" is the MLP's input less the raw
+  // embedding, two vectors of different units.
+  std::vector<ProbeFeatures<B>> feature_sets() const {
+    const auto parts = decomposition_.parts_before_mlp(layer_);
+    std::vector<ProbeFeatures<B>> sets;
+    for (PartGroup& group : parts_by_kind(parts)) {
+      sets.push_back({.name = group.name, .parts = std::move(group.parts)});
+    }
+    sets.push_back({.name = "context", .parts = token_and_context(parts)[1].parts});
+    std::vector<Index> all;
+    for (Index p = 0; p < static_cast<Index>(parts.size()); ++p) all.push_back(p);
+    sets.push_back({.name = "input", .parts = all});
+    sets.push_back({.name = "published-context", .parts = all, .less_raw_token = true});
+    return sets;
+  }
+
+  ProbeData<B> collect(WalkedSplit<B>& split, const AnyMlp<B>& surrogate) {
+    ProbeData<B> data{.sets = feature_sets(),
+                      .tokens = inputs_of_losses(split.set),
+                      .documents = documents_of_losses(split.set)};
+    data.delta = measure_delta(c_, surrogate, split, "layer " + std::to_string(layer_) + ", ridge");
+    for (ProbeFeatures<B>& set : data.sets) {
+      set.rows = make_matrix(c_.backend, split.set.scored(), width());
+    }
+    for (const EvaluationBatch& batch : split.set.batches) {
+      const typename Workspace<B>::Frame frame(c_.workspace);
+      const PackedBatch<B> packed(c_.backend, batch.tokens, batch.offsets);
+      decompose(packed);
+      for (ProbeFeatures<B>& set : data.sets) append(batch, set);
+    }
+    return data;
+  }
+
+  void decompose(const PackedBatch<B>& packed) {
+    const typename Workspace<B>::Frame frame(c_.workspace);
+    const matrix_view_t<B> stream = c_.workspace.matrix(packed.rows(), width());
+    decomposition_.begin(packed);
+    c_.model.forward(c_.backend, packed, stream, c_.workspace, decomposition_);
+  }
+
+  // The scored rows of one batch.
+  void append(const EvaluationBatch& batch, ProbeFeatures<B>& set) {
+    const typename Workspace<B>::Frame frame(c_.workspace);
+    const std::vector<TokenId>& scored = batch.scored.rows;
+    const Index count = static_cast<Index>(scored.size());
+    const matrix_view_t<B> all = c_.workspace.matrix(decomposition_.rows(), width());
+    decomposition_.contribution(layer_, set.parts, all);
+    if (set.less_raw_token) {
+      c_.backend.for_each_row(all.rows,
+                              kernels::SubtractRow<scalar_t<B>>{all, decomposition_.part(0), all});
+    }
+    const VectorView<TokenId> index = c_.workspace.template vector<TokenId>(count);
+    c_.backend.copy_from_host(scored.data(), count, index.data);
+    ops::gather_rows(c_.backend, const_matrix_view_t<B>(all), index,
+                     set.rows.view().middle_rows(batch.first_loss, count));
+  }
+
+  // Scores of the report split's positions, one list for each probe; the last is that of
+  // the table of labels, which knows all that a token says of them.
+  std::vector<std::vector<double>> fit_probes(const ProbeData<B>& gate, const ProbeData<B>& report,
+                                              ProbeLayer& result) {
+    const DeltaLabels labels = labels_at_most(gate.delta, 0);
+    std::vector<std::vector<double>> scores;
+    for (std::size_t s = 0; s < gate.sets.size(); ++s) {
+      const LogisticFit fit = fit_logistic_regression<B>(c_.backend, gate.sets[s].rows.view(),
+                                                         labels.labels, {}, {.C = options_.C});
+      const LinearScore score = fit.folded();
+      if (gate.sets[s].name == "input") gate_ = score.weights;
+      scores.push_back(scores_of(score, report.sets[s].rows.view()));
+      result.probes.push_back(
+          {.name = gate.sets[s].name, .features = width(), .note = fit_note(fit.report)});
+    }
+    std::vector<double> harm;
+    for (const std::uint8_t label : labels.labels) harm.push_back(label == 1 ? 0.0 : 1.0);
+    add_table("token-table", gate, gate.delta, report, scores, result);
+    add_table("token-label-table", gate, harm, report, scores, result);
+    return scores;
+  }
+
+  // Scores by the token alone: minus the shrunk mean of `values` over the gate split's positions.
+  void add_table(const char* name, const ProbeData<B>& gate, std::span<const double> values,
+                 const ProbeData<B>& report, std::vector<std::vector<double>>& scores,
+                 ProbeLayer& result) const {
+    const TokenTable table =
+        fit_token_table({gate.tokens, values, gate.documents}, c_.model.config().vocabulary);
+    scores.emplace_back();
+    for (const TokenId token : report.tokens) {
+      scores.back().push_back(-table.expected_delta[static_cast<std::size_t>(token)]);
+    }
+    result.probes.push_back({.name = name, .features = table.seen_tokens});
+  }
+
+  std::vector<double> scores_of(const LinearScore& score, const_matrix_view_t<B> rows) const {
+    const HostRows<B> host(c_.backend, rows);
+    std::vector<double> values;
+    for (Index i = 0; i < rows.rows; ++i) {
+      double sum = score.bias;
+      for (Index j = 0; j < rows.cols; ++j) {
+        sum += score.weights[static_cast<std::size_t>(j)] * static_cast<double>(host.view()(i, j));
+      }
+      values.push_back(sum);
+    }
+    return values;
+  }
+
+  void judge(const std::vector<std::vector<double>>& scores, std::span<const std::uint8_t> labels,
+             std::span<const Index> documents, ProbeLayer& result) const {
+    const auto table = rank_positions(scores.back(), labels, documents);
+    const auto table_auc = area_under_roc(scores.back(), labels);
+    for (std::size_t p = 0; p < scores.size(); ++p) {
+      ProbeScore& probe = result.probes[p];
+      probe.auc = area_under_roc(scores[p], labels);
+      if (!probe.auc) continue;
+      probe.interval =
+          auc_document_interval(scores[p], labels, documents, options_.bootstrap, c_.executor);
+      if (p + 1 == scores.size()) continue;
+      probe.above_token_table = probe.auc->auc - table_auc->auc;
+      const auto own = rank_positions(scores[p], labels, documents);
+      const auto difference = [&](std::span<const double> weights) -> std::optional<double> {
+        const auto a = weighted_auc(own, weights);
+        const auto b = weighted_auc(table, weights);
+        return a && b ? std::optional(*a - *b) : std::nullopt;
+      };
+      probe.above_token_table_interval =
+          document_interval(documents, difference, "run_probe", options_.bootstrap, c_.executor);
+    }
+  }
+
+  // Norms, shares and the token's cosine with its context over the report split.
+  void summarise_parts(ProbeLayer& result) {
+    const auto parts = decomposition_.parts_before_mlp(layer_);
+    const std::vector<PartGroup> kinds = parts_by_kind(parts);
+    const std::vector<PartGroup> two = token_and_context(parts);
+    PartStatistics by_kind(static_cast<Index>(kinds.size()), {gate_});
+    PartStatistics against(2);
+    for (const EvaluationBatch& batch : c_.report->set.batches) {
+      const PackedBatch<B> packed(c_.backend, batch.tokens, batch.offsets);
+      decompose(packed);
+      std::vector<std::uint8_t> chosen(batch.tokens.size(), 1);
+      for (std::size_t s = 0; s + 1 < batch.offsets.size(); ++s) {
+        chosen[static_cast<std::size_t>(batch.offsets[s])] = 0;
+      }
+      const auto add = [&](PartStatistics& statistics, const std::vector<PartGroup>& groups) {
+        add_to<B>(statistics, c_.backend, decomposition_, layer_, groups, PartView::mlp_input,
+                  c_.workspace, chosen);
+      };
+      add(by_kind, kinds);
+      add(against, two);
+    }
+    for (Index p = 0; p < by_kind.parts(); ++p) {
+      result.parts.push_back({kinds[static_cast<std::size_t>(p)].name, by_kind.norm(p).mean(),
+                              by_kind.length_share(p), by_kind.projection_share(0, p)});
+    }
+    result.token_context_cosine = against.cosine(0, 1).mean();
+  }
+
+  const SweepContext<B>& c_;
+  const ProbeOptions& options_;
+  Index layer_;
+  const CoMoments& moments_;
+  ResidualDecomposition<B> decomposition_;
+  std::vector<double> gate_{};  // direction of the probe of the whole input
+};
+
+}  // namespace detail
+
+/// For each layer: logistic regressions of the label δ ≤ 0 on what each kind of part contributes to
+/// the MLP's input through its norm, on the context (everything but the token's embedding), on the
+/// whole input, and on the published "context", the input less the raw embedding; and two tables by
+/// token, of mean δ and of the share of δ ≤ 0. Fitted on the gate split, AUC on the report split,
+/// whose documents are others. Memory: up to eight times n·d scalars for the positions of both
+/// splits. Throws what its parts throw.
+template <class B>
+ProbeResult run_probe(const StudyInput<B>& input, const ProbeOptions& options = {},
+                      const ProbeCheckpoint& checkpoint = {}) {
+  LayerStudy<B> study(input, {.gate = true, .select = input.options.rhos.size() > 1});
+  ProbeResult result{study.header(), {}};
+  const SweepContext<B> context = study.context();
+  result.layers = study.for_each_layer("probe", checkpoint, [&](Index layer) {
+    return detail::LayerProbe<B>(context, options, layer, study.moments(layer)).run();
+  });
+  return result;
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI

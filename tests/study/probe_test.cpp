@@ -1,0 +1,155 @@
+// Probes of the routing decision on planted models: a δ of the token, and one of the position.
+#include "wanamaker/study/probe.hpp"
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planted_model.hpp"
+#include "wanamaker/core/thread_pool.hpp"
+#include "wanamaker/report/result_json.hpp"
+
+namespace {
+
+using namespace wanamaker_test;
+
+// A tiny GPT-2 of one layer without attention, whose MLP reads one half of the stream: that which
+// tokens write, or that which positions write.
+class HalfReader {
+ public:
+  HalfReader(B& backend, bool reads_tokens) : backend_(backend), reads_tokens_(reads_tokens) {}
+
+  AnyTransformer<B> make() {
+    using Model = AnyTransformer<B>::Gpt2;
+    ModelConfig config{.name = "half-reader",
+                       .vocabulary = PlantedModel::vocabulary,
+                       .width = 12,
+                       .layers = 1,
+                       .heads = 2,
+                       .key_heads = 2,
+                       .head_width = 6,
+                       .hidden = 24,
+                       .positions = 32,
+                       .tied_head = true};
+    Model::Parts parts{.config = config,
+                       .embedding = cut(PlantedModel::vocabulary, 12, 1.0, 0, 6),
+                       .position_table = cut(32, 12, 1.0, 6, 12),
+                       .blocks = {},
+                       .final_norm = norm(),
+                       .head = {}};
+    const Index first = reads_tokens_ ? 0 : 6;
+    AnyMlp<B> mlp(DenseMlp<B, GeluTanh>(rows_cut(12, 24, 3.0, first), linear(24, 12, 4.0)));
+    parts.blocks.emplace_back(
+        norm(),
+        CausalSelfAttention<B, LearnedPositions>(linear(12, 36, 0), linear(12, 12, 0),
+                                                 AttentionShape{2, 2, 6, 1 / std::sqrt(6.0), 0},
+                                                 LearnedPositions{}),
+        norm(), std::move(mlp));
+    return AnyTransformer<B>(Model(std::move(parts)));
+  }
+
+ private:
+  // Columns outside [first, end) are 0.
+  matrix_t<B> cut(Index rows, Index cols, double scale, Index first, Index end) {
+    std::vector<double> values(static_cast<std::size_t>(rows * cols));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Index column = static_cast<Index>(i) % cols;
+      const double drawn = scale * stream_.normal();
+      values[i] = column >= first && column < end ? drawn : 0.0;
+    }
+    return matrix_from_host<double>(backend_, values.data(), rows, cols);
+  }
+  // Rows outside [first, first + 6) are 0.
+  Linear<B> rows_cut(Index inputs, Index outputs, double scale, Index first) {
+    std::vector<double> values(static_cast<std::size_t>(inputs * outputs));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Index row = static_cast<Index>(i) / outputs;
+      const double drawn = scale * stream_.normal();
+      values[i] = row >= first && row < first + 6 ? drawn : 0.0;
+    }
+    return {matrix_from_host<double>(backend_, values.data(), inputs, outputs),
+            WeightLayout::in_out, cut(1, outputs, 1.0, 0, outputs)};
+  }
+  Linear<B> linear(Index inputs, Index outputs, double scale) {
+    return {cut(inputs, outputs, scale, 0, outputs), WeightLayout::in_out,
+            cut(1, outputs, scale, 0, outputs)};
+  }
+  LayerNorm<B> norm() {
+    const std::vector<double> ones(12, 1.0);
+    return {matrix_from_host<double>(backend_, ones.data(), 1, 12), cut(1, 12, 0.0, 0, 12), 1e-5};
+  }
+
+  B& backend_;
+  bool reads_tokens_;
+  RandomStream stream_{71};
+};
+
+ProbeResult probe_half_reader(bool reads_tokens, ExecutorRef executor = {}, Index documents = 240) {
+  B backend(executor);
+  const AnyTransformer<B> model = HalfReader(backend, reads_tokens).make();
+  const TokenizedCorpus corpus = sampled_corpus(backend, model, documents, 30);
+  const Splits splits = some_splits(documents);
+  Workspace<B> workspace(backend);
+  const StudyInput<B> input{.backend = backend,
+                            .model = model,
+                            .corpus = corpus,
+                            .splits = splits,
+                            .workspace = workspace,
+                            .rule = {.window = 30, .stride = 30},
+                            .options = quick_options(Ladder::surrogates),
+                            .executor = backend.executor()};
+  return run_probe(input, {.bootstrap = {.resamples = 200}});
+}
+
+const ProbeScore& probe(const ProbeLayer& layer, const std::string& name) {
+  for (const ProbeScore& p : layer.probes) {
+    if (p.name == name) return p;
+  }
+  FAIL("no probe " << name);
+  return layer.probes.front();
+}
+
+// Intervals are of 60 documents of 29 positions; what they compare is some of their widths apart.
+TEST_CASE("a δ of the token is found in the token's part and in the table of labels") {
+  const ProbeLayer layer = probe_half_reader(true).layers.at(0);
+  CHECK(layer.probes.size() == 8);
+  CHECK(probe(layer, "token").interval.interval->low > 0.52);
+  CHECK(probe(layer, "token-label-table").interval.interval->low > 0.52);
+  CHECK(std::abs(probe(layer, "context").auc->auc - 0.5) < 0.04);
+  CHECK(probe(layer, "context").above_token_table_interval.interval->high < 0);
+  CHECK(!probe(layer, "token-label-table").above_token_table);
+}
+
+TEST_CASE("a δ of the position is found in the context and not in the token") {
+  const ProbeLayer layer = probe_half_reader(false).layers.at(0);
+  CHECK(probe(layer, "position").auc->auc == probe(layer, "context").auc->auc);
+  CHECK(probe(layer, "context").interval.interval->low > 0.55);
+  CHECK(probe(layer, "context").above_token_table_interval.interval->low > 0.02);
+  CHECK(
+      *probe(layer, "context").above_token_table ==
+      doctest::Approx(probe(layer, "context").auc->auc - probe(layer, "token-label-table").auc->auc)
+          .epsilon(1e-12));
+}
+
+TEST_CASE("probes do not depend on threads; their parts add up; results are JSON without NaN") {
+  const ProbeResult result = probe_half_reader(true, {}, 48);
+  ThreadPool pool(3);
+  const std::string json = json_of(result).dump();
+  CHECK(json_of(probe_half_reader(true, pool, 48)).dump() == json);
+  CHECK(json.find("nan") == std::string::npos);
+  CHECK(json.find("\"command\":\"probe\"") != std::string::npos);
+  double lengths = 0;
+  double shares = 0;
+  for (const PartSummary& part : result.layers.at(0).parts) {
+    lengths += part.length_share.value();
+    shares += part.gate_share.value();
+  }
+  CHECK(std::abs(lengths - 1) < 1e-12);
+  CHECK(std::abs(shares - 1) < 1e-10);
+  // Attention writes nothing.
+  CHECK(*result.layers[0].parts[2].mean_norm == 0);
+  CHECK(probe(result.layers[0], "attention").auc->auc == 0.5);
+}
+
+}  // namespace
