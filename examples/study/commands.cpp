@@ -78,9 +78,7 @@ bool needs_texts(const Options& options) {
   if (options.command != "generate") {
     return options.protocol == "rigorous" || options.command != "sweep";
   }
-  const wanamaker::MlpReplacement replacement = replacement_of(options);
-  return replacement != wanamaker::MlpReplacement::none &&
-         replacement != wanamaker::MlpReplacement::zero;
+  return replacement_of(options).is_fitted();
 }
 
 // Throws where the texts' tokens are not the model's.

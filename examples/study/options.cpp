@@ -9,6 +9,7 @@
 #include "cli11.hpp"
 #include "wanamaker/core/error.hpp"
 #include "wanamaker/core/version.hpp"
+#include "wanamaker/study/mlp_replacement.hpp"
 
 namespace study {
 
@@ -158,7 +159,7 @@ void add_curve_options(CLI::App& command, Options& o) {
       ->delimiter(',')
       ->check(CLI::Range(0.0, 1.0));
   command
-      .add_option("--gates", o.gates, "gates to draw curves of, by their names [all of the ladder]")
+      .add_option("--gates", o.gates, "gates to draw curves of, by their names [all of --ladder]")
       ->delimiter(',');
 }
 
@@ -201,13 +202,23 @@ void add_sampling_options(CLI::App& command, Options& o) {
       ->capture_default_str();
 }
 
+const CLI::Validator replacement(
+    [](std::string& name) {
+      if (wanamaker::replacement_named(name)) return std::string();
+      return "nothing that can stand in: " + name + "; expected none, zero, mean, ridge, rank-R, " +
+             "or a gate such as gate-logistic";
+    },
+    "NAME");
+
 void add_replacement(CLI::App& command, Options& o) {
   command
-      .add_option("--replace", o.replace,
-                  "what stands in for the MLPs of --layers while the model writes, fitted on "
-                  "--text: none, zero, mean, ridge (a linear map), gate-logistic (the map where a "
-                  "gate says so) [ridge with --beside or --layers, else none]")
-      ->check(CLI::IsMember({"none", "zero", "mean", "ridge", "gate-logistic"}));
+      .add_option(
+          "--replace", o.replace,
+          "what stands in for the MLPs of --layers while the model writes, fitted on "
+          "--text: none, zero, mean, ridge (a linear map), rank-R (one of rank R), or a gate "
+          "of the ladder, such as gate-logistic (the map where it says so) [ridge with "
+          "--beside or --layers, else none]")
+      ->check(replacement);
   command.add_flag("--beside", o.beside,
                    "show what the model writes as it is, too, in a column beside it; both with "
                    "one seed");

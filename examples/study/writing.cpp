@@ -78,14 +78,9 @@ std::string title_of(const wanamaker::WrittenText& text) {
 }  // namespace
 
 wanamaker::MlpReplacement replacement_of(const Options& options) {
-  using wanamaker::MlpReplacement;
   std::string name = options.replace;
   if (name.empty()) name = options.beside || !options.layers.empty() ? "ridge" : "none";
-  for (const MlpReplacement r : {MlpReplacement::zero, MlpReplacement::mean, MlpReplacement::ridge,
-                                 MlpReplacement::gate_logistic}) {
-    if (name == wanamaker::name_of(r)) return r;
-  }
-  return MlpReplacement::none;
+  return wanamaker::replacement_named(name).value_or(wanamaker::MlpReplacement{});
 }
 
 std::string read_prompt(const Options& options) {
@@ -117,11 +112,11 @@ wanamaker::GenerateOptions generate_options(const Options& options,
                                             const wanamaker::ModelConfig& config) {
   wanamaker::GenerateOptions asked{.replacement = replacement_of(options),
                                    .beside = options.beside};
-  if (asked.beside && asked.replacement == wanamaker::MlpReplacement::none) {
+  if (asked.beside && asked.replacement.is_none()) {
     throw wanamaker::ProtocolError({.id = "protocol/nothing-beside",
                                     .where = "--beside",
                                     .what = "nothing stands in, so both texts would be one",
-                                    .expected = "--replace zero, mean, ridge or gate-logistic",
+                                    .expected = "--replace zero, mean, ridge, rank-R or a gate",
                                     .found = "none",
                                     .mend = "choose one of these, or leave --beside out"});
   }

@@ -101,7 +101,7 @@ TEST_CASE("the prompt may come from a file or from standard input") {
 TEST_CASE("a changed model writes beside the original, within 80 columns") {
   const std::string options = "--prompt 'He opened the door' --tokens 20 --seed 1 ";
   const Written alone = generate(options);
-  for (const std::string replacement : {"ridge", "gate-logistic"}) {
+  for (const std::string replacement : {"rank-8", "gate-logistic"}) {
     const Written w =
         generate(options + few_tokens + "--layers 2,4 --beside --replace " + replacement);
     INFO("standard error: ", w.errors);

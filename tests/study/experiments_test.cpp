@@ -162,6 +162,31 @@ TEST_CASE("curves end where the sweep's linear map is, and hold its gate where t
   CHECK(error_id([&] {
           run_gate_curve(input, {.fractions = {0.5, 1.0}});
         }) == "protocol/bad-fraction");
+  CHECK(error_id([&] {
+          run_gate_curve(input, {.gates = {"random", "gate-logistics"}});
+        }) == "protocol/unknown-gate");
+}
+
+TEST_CASE(
+    "curves are of the gates that are named, those of the full ladder too; each alone is as in "
+    "it") {
+  Bench bench(96);
+  const AnyTransformer<B> model =
+      bench.planted.make(list_of(bench.dense(), bench.affine(), bench.affine()));
+  const StudyInput<B> input = bench.input(model, Ladder::full, {0});
+  const GateCurveResult full = run_gate_curve(input, {.fractions = {0.5}});
+  std::vector<std::string> names;
+  for (const GateCurve& c : full.layers[0].curves) names.push_back(c.gate);
+  std::vector<std::string> expected = ladder_gate_names();
+  expected.push_back("oracle");
+  CHECK(names == expected);
+  const StudyInput<B> quick = bench.input(model, Ladder::quick, {0});
+  const GateCurveResult named =
+      run_gate_curve(quick, {.fractions = {0.5}, .gates = {"gate-bottleneck-3", "gate-pca-2"}});
+  REQUIRE(named.layers[0].curves.size() == 3);
+  CHECK(named.layers[0].curves[0].gate == "gate-pca-2");
+  CHECK(curve(named.layers[0], "gate-bottleneck-3").points[0].result.nll_sum ==
+        curve(full.layers[0], "gate-bottleneck-3").points[0].result.nll_sum);
 }
 
 TEST_CASE("all at once is the model with its MLPs replaced by hand, alone and in sequence") {

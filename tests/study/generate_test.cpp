@@ -201,9 +201,9 @@ struct Writing {
   }
 };
 
-GenerateOptions beside(MlpReplacement replacement) {
+GenerateOptions beside(const std::string& replacement) {
   return {.generation = {.tokens = 20, .sampling = {.temperature = 0.8, .seed = 5}},
-          .replacement = replacement,
+          .replacement = replacement_named(replacement).value(),
           .beside = true};
 }
 
@@ -212,8 +212,7 @@ GenerateOptions beside(MlpReplacement replacement) {
 TEST_CASE("a map in the place of an affine MLP writes the same text, zero does not") {
   Writing w;
   const AnyTransformer<B> model = w.model();
-  const GenerateResult ridge =
-      run_generate(w.input(model, {1}), w.prompt, beside(MlpReplacement::ridge));
+  const GenerateResult ridge = run_generate(w.input(model, {1}), w.prompt, beside("ridge"));
   REQUIRE(ridge.texts.size() == 2);
   CHECK(ridge.texts[0].name == "original");
   CHECK(ridge.texts[1].name == "ridge");
@@ -232,8 +231,7 @@ TEST_CASE("a map in the place of an affine MLP writes the same text, zero does n
   // Nothing is fitted, so nothing is read.
   w.corpus.documents.clear();
   w.splits = {};
-  const GenerateResult zero =
-      run_generate(w.input(model, {1}), w.prompt, beside(MlpReplacement::zero));
+  const GenerateResult zero = run_generate(w.input(model, {1}), w.prompt, beside("zero"));
   CHECK(zero.texts[0].generation.ids == ridge.texts[0].generation.ids);
   CHECK(zero.texts[1].generation.ids != ridge.texts[0].generation.ids);
   CHECK(zero.fit_documents == 0);
@@ -246,7 +244,7 @@ TEST_CASE("stand-ins write what the model with its MLPs changed writes") {
   AnyTransformer<B> changed = other.model();
   changed.mlp(0) = ZeroMlp<B>{};
   changed.mlp(2) = ZeroMlp<B>{};
-  const GenerateOptions options = beside(MlpReplacement::zero);
+  const GenerateOptions options = beside("zero");
   const GenerateResult result = run_generate(w.input(model, {0, 2}), w.prompt, options);
   CHECK(result.texts[1].generation.ids ==
         generate(w.backend, changed, w.prompt, options.generation).ids);
@@ -260,12 +258,11 @@ TEST_CASE("stand-ins write what the model with its MLPs changed writes") {
 TEST_CASE("a gate that routes all or nothing writes what the map or the model writes") {
   Writing w;
   const AnyTransformer<B> model = w.model();
-  const GenerateResult map =
-      run_generate(w.input(model, {0, 2}), w.prompt, beside(MlpReplacement::ridge));
+  const GenerateResult map = run_generate(w.input(model, {0, 2}), w.prompt, beside("ridge"));
   const auto gated = [&](double fraction) {
     StudyInput<B> in = w.input(model, {0, 2});
     in.options.gate_fraction = fraction;
-    return run_generate(in, w.prompt, beside(MlpReplacement::gate_logistic));
+    return run_generate(in, w.prompt, beside("gate-logistic"));
   };
   const GenerateResult all = gated(1), none = gated(0), half = gated(0.5);
   CHECK(all.texts[1].name == "gate-logistic");
@@ -279,6 +276,56 @@ TEST_CASE("a gate that routes all or nothing writes what the map or the model wr
     CHECK(std::abs(routed - std::round(routed)) < 1e-9);
     CHECK(routed > 0);
     CHECK(routed < 24);
+  }
+}
+
+TEST_CASE("every replacement is known by the name that it has") {
+  std::vector<std::string> names{"none", "zero", "mean", "ridge", "rank-1", "rank-37"};
+  for (const std::string& gate : ladder_gate_names()) {
+    if (gate != "random") names.push_back(gate);
+  }
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    REQUIRE(replacement_named(name).has_value());
+    CHECK(name_of(*replacement_named(name)) == name);
+  }
+  for (const char* name : {"", "random", "oracle", "rank-", "rank-0", "rank--1", "rank-2x",
+                           "rank-+2", "rank-99999999999999999999", "gate", "gate-pca-3", "Ridge"}) {
+    CAPTURE(name);
+    CHECK(!replacement_named(name).has_value());
+  }
+}
+
+TEST_CASE("a low rank loses nothing where the map has no more, and more where it has") {
+  Writing w;
+  const AnyTransformer<B> model = w.model();  // layer 1: a map of rank 12
+  const auto ids = [&](const std::string& name) {
+    return run_generate(w.input(model, {1}), w.prompt, beside(name)).texts[1].generation.ids;
+  };
+  const Ids whole = ids("ridge");
+  CHECK(ids("rank-12") == whole);
+  CHECK(ids("rank-1") != whole);
+  CHECK(error_id([&] { ids("rank-13"); }) == "shape/rank");
+}
+
+TEST_CASE("gates of the ladder write: the map's text at share 1, the model's at 0") {
+  Writing w;
+  const AnyTransformer<B> model = w.model();
+  const auto written = [&](const std::string& name, double fraction) {
+    StudyInput<B> in = w.input(model, {2});
+    in.options.gate_fraction = fraction;
+    return run_generate(in, w.prompt, beside(name)).texts;
+  };
+  const GenerateResult map = run_generate(w.input(model, {2}), w.prompt, beside("ridge"));
+  for (const std::string name : {"first-position", "norm-rule", "token-table", "gate-cost",
+                                 "gate-delta", "gate-pca-2", "gate-bottleneck-3"}) {
+    CAPTURE(name);
+    const auto all = written(name, 1), none = written(name, 0);
+    CHECK(all[1].name == name);
+    CHECK(all[1].generation.ids == map.texts[1].generation.ids);
+    CHECK(none[1].generation.ids == map.texts[0].generation.ids);
+    CHECK(all[1].replaced[0].fraction_linear == 1);
+    CHECK(none[1].replaced[0].fraction_linear == 0);
   }
 }
 
@@ -297,7 +344,6 @@ TEST_CASE("without a replacement the model alone writes; its layers are not aske
   w.prompt.back() = 6;
   const GenerateResult other = run_generate(w.input(model, {}), w.prompt, options);
   CHECK(other.protocol.token_ids_hash != result.protocol.token_ids_hash);
-  CHECK(error_id([&] {
-          run_generate(w.input(model, {99}), w.prompt, beside(MlpReplacement::zero));
-        }) == "protocol/no-such-layer");
+  CHECK(error_id([&] { run_generate(w.input(model, {99}), w.prompt, beside("zero")); }) ==
+        "protocol/no-such-layer");
 }

@@ -14,6 +14,7 @@
 #include "wanamaker/study/gate_ladder.hpp"
 #include "wanamaker/study/layer_study.hpp"
 #include "wanamaker/study/ridge_choice.hpp"
+#include "wanamaker/surrogate/low_rank.hpp"
 #include "wanamaker/surrogate/mean.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -21,9 +22,15 @@ namespace wanamaker::inline WANAMAKER_ABI {
 /// Which stand-in of a layer is meant.
 enum class StandIn {
   mean,    ///< the mean output
-  linear,  ///< the ridge map
-  gate,    ///< the ridge map where gate-logistic says so, the MLP elsewhere
-  random   ///< the ridge map at as many positions, chosen at random
+  linear,  ///< the linear map
+  gate,    ///< the linear map where the gate says so, the MLP elsewhere
+  random   ///< the linear map at as many positions, chosen at random
+};
+
+/// What the linear map and the gate of a layer are.
+struct StandInRecipe {
+  Index rank = 0;  ///< of the linear map; 0: the ridge map as it is
+  std::string gate = "gate-logistic";
 };
 
 /// Counts the scored positions that gated policies route, layer by layer, while a batch is set; or
@@ -71,7 +78,7 @@ class LayerStandIns {
   LayerStandIns(const LayerStandIns&) = delete;
   LayerStandIns& operator=(const LayerStandIns&) = delete;
 
-  /// `gates`: gate-logistic and random, with thresholds.
+  /// `gates`: first the gate, then random routing beside it, with thresholds.
   void set_gates(std::vector<NamedGate<B>> gates, const AnyMlp<B>& mlp, RoutedCounts<B>& counts) {
     gates_ = std::move(gates);
     gate_ = gated(gates_[0], mlp, counts);
@@ -127,26 +134,37 @@ using StandIns = std::map<Index, std::unique_ptr<LayerStandIns<B>>>;
 
 namespace detail {
 
-/// gate-logistic, and a random gate that will route as much. Threshold: still to be chosen.
+/// The gate, a random one, and gate-logistic where it is another: what gates without a threshold of
+/// their own are matched to. Thresholds: still to be chosen.
 template <class B>
 std::vector<NamedGate<B>> fit_compound_gates(const SweepContext<B>& c, const GateData<B>& data,
-                                             Index layer) {
-  const DeltaLabels labels = labels_at_most(data.delta, 0);
-  auto logistic = fit_logistic_gate(c.backend, data.inputs.view(), labels.labels);
-  std::vector<NamedGate<B>> gates;
-  gates.push_back(
-      {"gate-logistic", std::move(logistic.gate), false, 0.5, fit_note(logistic.report)});
+                                             Index layer, const std::string& gate) {
   const std::uint64_t seed = c.options.seed + static_cast<std::uint64_t>(layer);
-  gates.push_back({"random", RandomGate(0.5, seed), true});
+  const Index vocabulary = c.model.config().vocabulary;
+  std::vector<NamedGate<B>> gates;
+  gates.push_back(fit_ladder_gate(c.backend, data, vocabulary, gate, seed));
+  gates.push_back(fit_ladder_gate(c.backend, data, vocabulary, "random", seed));
+  if (gate != "gate-logistic") {
+    gates.push_back(fit_ladder_gate(c.backend, data, vocabulary, "gate-logistic", seed));
+  }
   return gates;
+}
+
+/// Throws ShapeError for a rank that the map cannot have.
+template <class B>
+AnyMlp<B> linear_map(const SweepContext<B>& c, const RidgeSurrogate& ridge,
+                     const CoMoments& moments, Index rank) {
+  if (rank == 0) return AnyMlp<B>(ridge.to_mlp(c.backend));
+  const ReducedRankRegression regression(moments, ridge, {}, c.executor);
+  return AnyMlp<B>(regression.of_rank(rank).to_mlp(c.backend));
 }
 
 template <class B>
 std::unique_ptr<LayerStandIns<B>> make_stand_ins(const SweepContext<B>& c, const ChosenRidge& ridge,
-                                                 const CoMoments& moments) {
+                                                 const CoMoments& moments, Index rank) {
   return std::make_unique<LayerStandIns<B>>(
       ridge.rho, AnyMlp<B>(MeanSurrogate::fit(moments).to_mlp(c.backend)),
-      AnyMlp<B>(ridge.fit.to_mlp(c.backend)));
+      linear_map(c, ridge.fit, moments, rank));
 }
 
 }  // namespace detail
@@ -154,7 +172,8 @@ std::unique_ptr<LayerStandIns<B>> make_stand_ins(const SweepContext<B>& c, const
 /// Every chosen layer's stand-ins, each fitted in the model as it is. Gates are left out where
 /// `has_gates` is false. Moves the study's passes.
 template <class B>
-StandIns<B> fit_alone(LayerStudy<B>& study, bool has_gates, RoutedCounts<B>& counts) {
+StandIns<B> fit_alone(LayerStudy<B>& study, bool has_gates, RoutedCounts<B>& counts,
+                      const StandInRecipe& recipe = {}) {
   const SweepContext<B> c = study.context();
   StandIns<B> result;
   Index done = 0;
@@ -163,12 +182,12 @@ StandIns<B> fit_alone(LayerStudy<B>& study, bool has_gates, RoutedCounts<B>& cou
     study.walk_to(layer);
     std::vector<LambdaTrial> trials;
     const ChosenRidge ridge = choose_ridge(c, study.moments(layer), trials);
-    auto stand_ins = detail::make_stand_ins(c, ridge, study.moments(layer));
+    auto stand_ins = detail::make_stand_ins(c, ridge, study.moments(layer), recipe.rank);
     if (has_gates) {
       const GateData<B> data =
           collect_gate_data(c.backend, *c.gate->pass, stand_ins->linear(), c.gate->baseline,
                             c.model.config().width, c.workspace);
-      std::vector<NamedGate<B>> gates = detail::fit_compound_gates(c, data, layer);
+      std::vector<NamedGate<B>> gates = detail::fit_compound_gates(c, data, layer, recipe.gate);
       choose_thresholds(c.backend, *c.select->pass, gates,
                         threshold_rule(c, layer, stand_ins->linear()), c.workspace);
       stand_ins->set_gates(std::move(gates), c.model.mlp(layer), counts);
@@ -185,8 +204,13 @@ template <class B>
 class SequentialFit {
  public:
   /// `alone`: gives each layer's ρ.
-  SequentialFit(const LayerStudy<B>& study, const StandIns<B>& alone, RoutedCounts<B>& counts)
-      : study_(study), c_(study.context()), alone_(alone), counts_(counts) {}
+  SequentialFit(const LayerStudy<B>& study, const StandIns<B>& alone, RoutedCounts<B>& counts,
+                StandInRecipe recipe = {})
+      : study_(study),
+        c_(study.context()),
+        alone_(alone),
+        counts_(counts),
+        recipe_(std::move(recipe)) {}
 
   StandIns<B> run(const std::vector<Index>& layers, StandIn which) {
     const bool has_gates = which == StandIn::gate;
@@ -233,14 +257,14 @@ class SequentialFit {
     const double rho = alone_.at(layer)->rho();
     const CoMoments& moments = collector.moments(layer);
     const ChosenRidge ridge{RidgeSurrogate::fit(moments, {.lambda = rho}, c_.executor), rho};
-    return detail::make_stand_ins(c_, ridge, moments);
+    return detail::make_stand_ins(c_, ridge, moments, recipe_.rank);
   }
 
   void fit_gates(LayerPass<B>& gate, LayerPass<B>& select, LayerStandIns<B>& stand_ins,
                  Index layer) {
     const GateData<B> data = collect_gate_data_here(c_.backend, gate, stand_ins.linear(),
                                                     c_.model.config().width, c_.workspace);
-    std::vector<NamedGate<B>> gates = detail::fit_compound_gates(c_, data, layer);
+    std::vector<NamedGate<B>> gates = detail::fit_compound_gates(c_, data, layer, recipe_.gate);
     std::vector<std::vector<double>> scores;
     select.visit([&](const MlpSite<B>& site) {
       append_scores(c_.backend, site, gates, scores, c_.workspace);
@@ -253,6 +277,7 @@ class SequentialFit {
   SweepContext<B> c_;
   const StandIns<B>& alone_;
   RoutedCounts<B>& counts_;
+  StandInRecipe recipe_;
 };
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

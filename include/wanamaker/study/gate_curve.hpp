@@ -80,7 +80,7 @@ class LayerCurves {
     const GateData<B> data =
         collect_gate_data(c_.backend, *c_.gate->pass, ridge_, c_.gate->baseline,
                           c_.model.config().width, c_.workspace);
-    gates_ = fit_gate_ladder(c_.backend, data, c_.model.config().vocabulary, c_.options.ladder,
+    gates_ = fit_gate_ladder(c_.backend, data, c_.model.config().vocabulary, ladder(),
                              c_.options.seed + static_cast<std::uint64_t>(layer_));
     std::erase_if(gates_, [&](const NamedGate<B>& gate) { return !is_wanted(gate.name); });
     choose_points();
@@ -105,6 +105,12 @@ class LayerCurves {
   bool is_wanted(const std::string& name) const {
     const std::vector<std::string>& wanted = options_.gates;
     return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  }
+  // Gates that were asked for by name are there whatever the ladder.
+  Ladder ladder() const {
+    const std::vector<std::string>& wanted = options_.gates;
+    const bool is_full = std::any_of(wanted.begin(), wanted.end(), is_wider_gate);
+    return is_full ? Ladder::full : c_.options.ladder;
   }
   bool is_oracle(const Point& point) const { return point.curve == gates_.size(); }
   std::size_t scored() const { return c_.report->baseline.size(); }
@@ -302,11 +308,13 @@ inline void check_fractions(const std::vector<double>& fractions) {
 
 /// Curves of every chosen layer. Surrogates are fitted on the fit split, gates on the gate split;
 /// thresholds and the operating point are chosen on the select split; every figure is of the report
-/// split. Throws ProtocolError ("protocol/bad-fraction") and what its parts throw.
+/// split. Throws ProtocolError ("protocol/bad-fraction", "protocol/unknown-gate") and what its
+/// parts throw.
 template <class B>
 GateCurveResult run_gate_curve(const StudyInput<B>& input, CurveOptions options,
                                const GateCurveCheckpoint& checkpoint = {}) {
   detail::check_fractions(options.fractions);
+  for (const std::string& gate : options.gates) check_gate_name(gate);
   std::sort(options.fractions.begin(), options.fractions.end());
   LayerStudy<B> study(input, {});
   GateCurveResult result{study.header(), options.max_loss_percent, {}};

@@ -17,6 +17,7 @@
 #include "wanamaker/gate/rule_gates.hpp"
 #include "wanamaker/gate/threshold.hpp"
 #include "wanamaker/gate/token_table.hpp"
+#include "wanamaker/study/gate_names.hpp"
 #include "wanamaker/study/site_routing.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -190,6 +191,41 @@ std::vector<NamedGate<B>> fit_gate_ladder(B& backend, const GateData<B>& data, I
     detail::add_wider_gates(gates, backend, data, moments, labels, seed);
   }
   return gates;
+}
+
+namespace detail {
+
+/// The smallest group of gates fitted together that has this one.
+template <class B>
+std::vector<NamedGate<B>> fit_group_of(B& backend, const GateData<B>& data, Index vocabulary,
+                                       const std::string& name, std::uint64_t seed) {
+  const DeltaLabels labels = labels_at_most(data.delta, 0);
+  std::vector<NamedGate<B>> gates;
+  if (name == "random") {
+    gates.push_back({"random", RandomGate(0.5, seed), true});
+  } else if (!name.starts_with("gate-")) {
+    add_rules(gates, backend, data, vocabulary);
+  } else if (name == "gate-logistic" || name == "gate-cost") {
+    add_logistic_gates(gates, backend, data, labels);
+  } else {
+    const CoMoments moments = gate_moments(backend, data.inputs.view(), data.delta);
+    gates.push_back({"gate-delta", fit_delta_regression(backend, moments).gate});
+    if (name != "gate-delta") add_wider_gates(gates, backend, data, moments, labels, seed);
+  }
+  return gates;
+}
+
+}  // namespace detail
+
+/// The gate of that name as fit_gate_ladder fits it. Throws ProtocolError
+/// ("protocol/unknown-gate"), and what the fit throws.
+template <class B>
+NamedGate<B> fit_ladder_gate(B& backend, const GateData<B>& data, Index vocabulary,
+                             const std::string& name, std::uint64_t seed) {
+  check_gate_name(name);
+  std::vector<NamedGate<B>> gates = detail::fit_group_of(backend, data, vocabulary, name, seed);
+  return std::move(*std::find_if(gates.begin(), gates.end(),
+                                 [&](const NamedGate<B>& gate) { return gate.name == name; }));
 }
 
 /// Scores of every gate at one site, appended to the gate's list.

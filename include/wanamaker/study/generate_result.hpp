@@ -8,33 +8,14 @@
 #include <vector>
 
 #include "wanamaker/study/generate.hpp"
+#include "wanamaker/study/mlp_replacement.hpp"
 #include "wanamaker/study/perplexity.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
-/// What stands in the MLPs' places while the model writes.
-enum class MlpReplacement { none, zero, mean, ridge, gate_logistic };
-
-/// As in other results: "none", "zero", "mean", "ridge", "gate-logistic".
-constexpr const char* name_of(MlpReplacement replacement) {
-  switch (replacement) {
-    case MlpReplacement::none:
-      return "none";
-    case MlpReplacement::zero:
-      return "zero";
-    case MlpReplacement::mean:
-      return "mean";
-    case MlpReplacement::ridge:
-      return "ridge";
-    case MlpReplacement::gate_logistic:
-      break;
-  }
-  return "gate-logistic";
-}
-
 struct GenerateOptions {
   GenerationOptions generation{};
-  MlpReplacement replacement = MlpReplacement::none;
+  MlpReplacement replacement{};
   bool beside = false;  ///< the model as it is writes too, with the same seed
 };
 

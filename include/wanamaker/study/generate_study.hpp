@@ -28,18 +28,17 @@ inline std::string hash_of_ids(std::span<const TokenId> ids) {
 template <class B>
 class FittedReplacement {
  public:
-  FittedReplacement(const StudyInput<B>& input, MlpReplacement replacement, GenerateResult& result)
+  FittedReplacement(const StudyInput<B>& input, const MlpReplacement& replacement,
+                    GenerateResult& result)
       : model_(input.model),
         replacement_(replacement),
         counts_(input.backend, input.model.layers()),
-        layers_(replacement == MlpReplacement::none
-                    ? std::vector<Index>{}
-                    : chosen_layers(input.options.layers, input.model.layers())) {
-    if (replacement == MlpReplacement::none) return;
-    if (replacement == MlpReplacement::zero) {
+        layers_(replacement.is_none() ? std::vector<Index>{}
+                                      : chosen_layers(input.options.layers, input.model.layers())) {
+    if (replacement.kind == MlpReplacement::Kind::zero) {
       for (const Index layer : layers_) overrides_.set(layer, &zero_);
-      return;
     }
+    if (!replacement.is_fitted()) return;
     fit(input, result);
     for (const Index layer : layers_) overrides_.set(layer, &stand_ins_.at(layer)->policy(which()));
   }
@@ -55,7 +54,7 @@ class FittedReplacement {
     double sum = 0;
     for (const Index layer : layers_) {
       const double routed = static_cast<double>(counts_.routed(layer));
-      const double share = is_gated() ? routed / static_cast<double>(positions) : 1.0;
+      const double share = replacement_.is_gated() ? routed / static_cast<double>(positions) : 1.0;
       text.replaced.push_back({layer, share});
       sum += share;
     }
@@ -63,22 +62,27 @@ class FittedReplacement {
   }
 
  private:
-  bool is_gated() const { return replacement_ == MlpReplacement::gate_logistic; }
   StandIn which() const {
-    if (replacement_ == MlpReplacement::mean) return StandIn::mean;
-    return is_gated() ? StandIn::gate : StandIn::linear;
+    if (replacement_.kind == MlpReplacement::Kind::mean) return StandIn::mean;
+    return replacement_.is_gated() ? StandIn::gate : StandIn::linear;
+  }
+  StandInRecipe recipe() const {
+    StandInRecipe asked{.rank = replacement_.rank};
+    if (replacement_.is_gated()) asked.gate = replacement_.gate;
+    return asked;
   }
 
   void fit(const StudyInput<B>& input, GenerateResult& result) {
     StudyInput<B> own = input;
-    if (replacement_ == MlpReplacement::mean)
-      own.options.rhos.resize(1);  // which has none to choose
-    const bool chooses = is_gated() || own.options.rhos.size() > 1;
-    LayerStudy<B> study(own, {.gate = is_gated(), .select = chooses, .report = false});
+    const bool is_gated = replacement_.is_gated();
+    if (which() == StandIn::mean) own.options.rhos.resize(1);  // which has none to choose
+    const bool chooses = is_gated || own.options.rhos.size() > 1;
+    LayerStudy<B> study(own, {.gate = is_gated, .select = chooses, .report = false});
     const bool at_once = layers_.size() == 1;
-    stand_ins_ = fit_alone(study, at_once && is_gated(), counts_);
+    stand_ins_ = fit_alone(study, at_once && is_gated, counts_, recipe());
     if (!at_once) {
-      StandIns<B> sequential = SequentialFit<B>(study, stand_ins_, counts_).run(layers_, which());
+      StandIns<B> sequential =
+          SequentialFit<B>(study, stand_ins_, counts_, recipe()).run(layers_, which());
       stand_ins_ = std::move(sequential);
     }
     const StudyHeader header = study.header();
@@ -128,7 +132,7 @@ GenerateResult run_generate(const StudyInput<B>& in, std::span<const TokenId> pr
   result.prompt.assign(prompt.begin(), prompt.end());
   result.protocol.token_ids_hash = detail::hash_of_ids(prompt);
   detail::FittedReplacement<B> fitted(in, options.replacement, result);
-  const bool replaces = options.replacement != MlpReplacement::none;
+  const bool replaces = !options.replacement.is_none();
   if (options.beside || !replaces) {
     result.texts.push_back(
         detail::write_text(in, result, "original", MlpOverrides<B>{}, on_written));
