@@ -177,7 +177,8 @@ def main():
     parser.add_argument("--seed", type=int, default=2)
     options = parser.parse_args()
     generator = random.Random(options.seed)
-    texts = [random_text(generator, options.longest) for _ in range(options.texts)]
+    texts = ["a [n] b", "[n] [n]keeper", "[l] [n] keeper keeper"]  # spaces that normalised tokens take in
+    texts += [random_text(generator, options.longest) for _ in range(options.texts)]
     if options.file:
         texts += pathlib.Path(options.file).read_text(encoding="utf-8").split("\n")
     models = {"bytes": byte_level_texts.trained_model(), "characters": character_model()}

@@ -28,6 +28,9 @@ struct AddedToken {
   bool single_word = false;  ///< only where no word character stands beside it
   bool lstrip = false;       ///< takes the white space before it along
   bool rstrip = false;       ///< takes the white space after it along
+  /// What it stands for in a text; empty: its content. Of a normalised one that is the normalised
+  /// content, such as a space and the content where a space is put before every text.
+  std::string meaning{};
 };
 
 /// Finds added tokens in a text: leftmost first, the longest where several begin at one place.

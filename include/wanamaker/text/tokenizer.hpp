@@ -46,8 +46,8 @@ class Tokenizer {
   explicit Tokenizer(TokenizerDefinition definition)
       : normalizer_(std::move(definition.normalizer)),
         pre_tokenizer_(std::move(definition.pre_tokenizer)),
-        vocabulary_(definition.vocabulary, definition.added_tokens, definition.where,
-                    spelling_rule(definition)),
+        vocabulary_(definition.vocabulary, with_meanings(definition.added_tokens, normalizer_),
+                    definition.where, spelling_rule(definition)),
         model_(model_of(definition, vocabulary_)),
         covers_all_text_(
             std::visit([](const auto& model) { return model.covers_all_text(); }, model_)),
@@ -360,17 +360,26 @@ class Tokenizer {
                        .mend = "use a tokenizer whose vocabulary covers all bytes"});
   }
 
-  /// Tokens that are looked for in normalised text are normalised too.
+  /// Tokens that are looked for in normalised text are normalised too, and mean that.
+  static std::vector<AddedToken> with_meanings(std::vector<AddedToken> tokens,
+                                               const Normalizer& normalizer) {
+    for (AddedToken& token : tokens) {
+      check_utf8(token.content, "added token");
+      if (!token.normalized || normalizer.empty()) continue;
+      std::string storage;
+      token.meaning = std::string(normalizer.apply(token.content, storage));
+    }
+    return tokens;
+  }
+
   void split_added_tokens(const std::vector<AddedToken>& tokens) {
     std::vector<AddedToken> as_given, normalized;
-    for (AddedToken token : tokens) {
-      check_utf8(token.content, "added token");
+    for (AddedToken& token : with_meanings(tokens, normalizer_)) {
       if (!token.normalized || normalizer_.empty()) {
         as_given.push_back(std::move(token));
         continue;
       }
-      std::string storage;
-      token.content = std::string(normalizer_.apply(token.content, storage));
+      token.content = token.meaning;
       normalized.push_back(std::move(token));
     }
     as_given_ = AddedTokenMatcher(std::move(as_given));

@@ -125,12 +125,18 @@ class Vocabulary {
     slot = std::move(token);
   }
 
-  /// An added token may repeat an entry of the vocabulary, which then stays as it is.
+  /// An added token may repeat an entry of the vocabulary, which stays as it is unless the added
+  /// token means another text.
   static void add(std::vector<std::optional<Token>>& tokens, const AddedToken& token,
                   const std::string& where) {
-    const std::optional<Token>& slot = tokens[static_cast<std::size_t>(token.id)];
-    if (slot && spelling_of(*slot) == token.content) return;
-    place(tokens, token.id, {token.content, Form::literal}, token.content, where);
+    std::optional<Token>& slot = tokens[static_cast<std::size_t>(token.id)];
+    const bool has_meaning = !token.meaning.empty() && token.meaning != token.content;
+    if (slot && spelling_of(*slot) == token.content) {
+      if (has_meaning) slot = {token.meaning, Form::literal};
+      return;
+    }
+    place(tokens, token.id, {has_meaning ? token.meaning : token.content, Form::literal},
+          token.content, where);
   }
 
   static std::string spelling_of(const Token& token) {
