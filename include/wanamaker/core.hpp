@@ -1,4 +1,5 @@
-// The core layer, but for the pool of threads (core/thread_pool.hpp).
+// The core layer, but for what long runs need and which costs as much to compile as half of the
+// rest: progress (core/progress.hpp) and the pool of threads (core/thread_pool.hpp).
 #pragma once
 
 #include "wanamaker/core/error.hpp"
@@ -8,6 +9,5 @@
 #include "wanamaker/core/index.hpp"
 #include "wanamaker/core/math.hpp"
 #include "wanamaker/core/matrix_view.hpp"
-#include "wanamaker/core/progress.hpp"
 #include "wanamaker/core/random.hpp"
 #include "wanamaker/core/version.hpp"

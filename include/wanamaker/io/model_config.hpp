@@ -397,6 +397,7 @@ inline ModelConfig llama_config(SettingReader& s, const std::string& type) {
 /// What a family that is not implemented has and ours lack; empty for families unknown here.
 inline std::string_view missing_of_family(std::string_view type) {
   constexpr std::pair<std::string_view, std::string_view> families[] = {
+      {"phi3", "fused projections in an order of its own, and longrope scaling"},
       {"phi", "a head with bias and partial rotary positions in a parallel block with one norm"},
       {"gemma", "norms with gain 1 + w, scaled embeddings, and soft caps"},
       {"olmo", "norms without gain, or norms after attention and MLP"},
