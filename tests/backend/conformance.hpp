@@ -120,6 +120,15 @@ std::vector<unsigned char> fingerprint(B& backend) {
   return bytes;
 }
 
+/// Says nothing of itself: that no piece may run beside another is no reason to run none.
+struct SilentExecutor {
+  template <class F>
+  void run(Index n, F&& f) {
+    for (Index i = 0; i < n; ++i) f(i);
+  }
+  Index concurrency() const { return 0; }
+};
+
 /// The same bytes, however many threads work.
 template <Backend B>
 void same_on_any_threads() {
@@ -130,6 +139,9 @@ void same_on_any_threads() {
     B parallel{ExecutorRef(pool)};
     CHECK((fingerprint(parallel) == expected));
   }
+  SilentExecutor silent;
+  B modest{ExecutorRef(silent)};
+  CHECK((fingerprint(modest) == expected));
 }
 
 }  // namespace wanamaker_test::conformance

@@ -44,8 +44,8 @@ class HostLauncher : public HostMemory {
   }
 
  protected:
-  /// How many lanes for_each_piece has.
-  Index lanes() const { return executor_.concurrency(); }
+  /// How many lanes for_each_piece has: one at least, whatever an executor says of itself.
+  Index lanes() const { return std::max<Index>(1, executor_.concurrency()); }
 
   /// f(piece, lane) for every piece; a lane does one piece after the other, so that it may have
   /// memory of its own.
