@@ -122,6 +122,21 @@ TEST_CASE("models' gradients equal central differences on ragged batches") {
   }
 }
 
+TEST_CASE("attention over more than one block of queries, with and without a window") {
+  using B = EigenBackend<double>;
+  B backend;
+  for (const int window : {0, 30}) {
+    CAPTURE(window);
+    Training<B, LlamaModel<B>> t(backend, tiny_llama(true, window), {75, 3});
+    const Gradients<B> gradients(backend, t.model);
+    t.run(gradients);
+    for (const auto& p : parameters(t.model, gradients)) {
+      if (p.name.find("qkv_proj") == std::string::npos) continue;
+      check_gradient([&] { return t.plain_loss(); }, p.value, p.gradient, p.name, 3);
+    }
+  }
+}
+
 TEST_CASE_TEMPLATE("every backend gives the reference's gradients", B, EigenBackend<double>,
                    BlasBackend<double>) {
   // Sums of up to 80 products in each of some 10 layers, forward and back: 4·10·80·eps of the
