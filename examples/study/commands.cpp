@@ -28,8 +28,6 @@ namespace study {
 namespace fs = std::filesystem;
 using wanamaker::Index;
 
-namespace {
-
 Index thread_count(const Options& options) {
   if (options.threads > 0) return options.threads;
   return std::max<Index>(1, static_cast<Index>(std::thread::hardware_concurrency()));
@@ -48,6 +46,20 @@ EngineMaker engine_maker(const Options& options) {
                                  .mend = "choose one of these"});
 }
 
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return;
+  throw wanamaker::FileError({.id = "file/no-output-folder",
+                              .where = folder.string(),
+                              .what = "cannot make the output folder",
+                              .expected = "a folder that can be written",
+                              .found = error.message(),
+                              .mend = "choose another --out"});
+}
+
+namespace {
+
 // Everything that a command needs for one model.
 struct Run {
   const Options& options;
@@ -60,18 +72,6 @@ struct Run {
   wanamaker::Protocol protocol;
   fs::path out;
 };
-
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error) return;
-  throw wanamaker::FileError({.id = "file/no-output-folder",
-                              .where = folder.string(),
-                              .what = "cannot make the output folder",
-                              .expected = "a folder that can be written",
-                              .found = error.message(),
-                              .mend = "choose another --out"});
-}
 
 // A published procedure reads its rows itself; what writes needs texts only to fit what stands in.
 bool needs_texts(const Options& options) {

@@ -1,6 +1,7 @@
 // The commands of `study`; each returns after its results are written.
 #pragma once
 
+#include "engine.hpp"
 #include "options.hpp"
 
 namespace study {
@@ -11,7 +12,15 @@ void run_sweep(const Options& options);
 void run_gate_curve(const Options& options);
 void run_compound(const Options& options);
 void run_generate(const Options& options);
+void run_pretrain(const Options& options);
 /// All that measure, and a summary.
 void run_all(const Options& options);
+
+// What commands have in common.
+/// Throws wanamaker::FileError where the folder cannot be made.
+void make_folder(const std::filesystem::path& folder);
+wanamaker::Index thread_count(const Options& options);
+/// What makes an engine of the chosen backend. Throws wanamaker::BackendError.
+EngineMaker engine_maker(const Options& options);
 
 }  // namespace study

@@ -18,6 +18,7 @@ int run(const study::Options& options) {
   if (options.command == "gate-curve") study::run_gate_curve(options);
   if (options.command == "compound") study::run_compound(options);
   if (options.command == "generate") study::run_generate(options);
+  if (options.command == "pretrain") study::run_pretrain(options);
   if (options.command == "all") study::run_all(options);
   study::check_output_written();
   return 0;
@@ -25,7 +26,8 @@ int run(const study::Options& options) {
 
 // Whether a run that was interrupted can be taken up again.
 bool can_resume(const std::string& command) {
-  return command == "sweep" || command == "gate-curve" || command == "compound" || command == "all";
+  return command == "sweep" || command == "gate-curve" || command == "compound" ||
+         command == "pretrain" || command == "all";
 }
 
 }  // namespace

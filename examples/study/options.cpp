@@ -33,12 +33,7 @@ Index parse_layer(const std::string& text, const std::string& whole) {
                                   .mend = "count layers from 0"});
 }
 
-void add_input_options(CLI::App& command, Options& o) {
-  command
-      .add_option("--model", o.model,
-                  "folder of a Hugging Face model, a .gguf file, or 'default': the two small "
-                  "models that come with the program")
-      ->capture_default_str();
+void add_text_options(CLI::App& command, Options& o) {
   command.add_option("--text", o.texts,
                      "text files, folders of them, or - for standard input: plain, wikitext, JSON "
                      "lines with 'text' or 'ids', CSV, packed with gzip or zstd or not; .npy or "
@@ -57,6 +52,15 @@ void add_input_options(CLI::App& command, Options& o) {
       ->capture_default_str();
   command.add_option("--separator", o.separator,
                      "token id that ends a document in .npy and .bin files");
+}
+
+void add_input_options(CLI::App& command, Options& o) {
+  command
+      .add_option("--model", o.model,
+                  "folder of a Hugging Face model, a .gguf file, or 'default': the two small "
+                  "models that come with the program")
+      ->capture_default_str();
+  add_text_options(command, o);
 }
 
 void add_run_options(CLI::App& command, Options& o) {
@@ -224,6 +228,54 @@ void add_replacement(CLI::App& command, Options& o) {
                    "one seed");
 }
 
+void add_shape_options(CLI::App& command, PretrainFlags& p) {
+  const auto number = [&command](const char* name, Index& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
+  };
+  command.add_option("--family", p.family, "gpt2, gpt-neox or llama")
+      ->check(CLI::IsMember({"gpt2", "gpt-neox", "llama"}))
+      ->capture_default_str();
+  command.add_flag("--sequential", p.sequential,
+                   "gpt-neox: the MLP reads the stream after attention was added");
+  number("--width", p.width, "of the residual stream");
+  number("--depth", p.depth, "layers");
+  number("--heads", p.heads, "of attention");
+  command.add_option("--key-heads", p.key_heads, "llama: heads of keys and values [--heads]");
+  command.add_option("--hidden", p.hidden, "width of the MLPs [4 widths; llama: 8/3]");
+  number("--window", p.window, "tokens of a sequence, and positions of the model");
+  number("--vocabulary", p.vocabulary, "tokens of the tokenizer that is trained");
+  command.add_option("--tokenizer", p.tokenizer,
+                     "a folder with tokenizer.json, or that file [one is trained]");
+}
+
+void add_training_options(CLI::App& command, Options& o) {
+  PretrainFlags& p = o.pretrain;
+  const auto number = [&command](const char* name, auto& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::NonNegativeNumber)->capture_default_str();
+  };
+  number("--steps", p.steps, "of the optimiser");
+  number("--batch", p.batch, "sequences a batch");
+  number("--accumulation", p.accumulation, "batches a step");
+  number("--learning-rate", p.learning_rate, "at its peak; a cosine takes it to a tenth");
+  number("--warm-up", p.warm_up, "steps until the peak");
+  number("--decay", p.decay, "of weights, by AdamW");
+  number("--clip", p.clip, "gradients to this norm; 0: not");
+  command.add_flag("--recompute", p.recompute, "activations again on the way back: less memory");
+  number("--checkpoint-every", p.checkpoint_every, "steps");
+  command.add_flag("--resume", o.resume, "go on from the checkpoints in --out");
+  command.add_option("--out", o.out, "folder for the model and the results")->capture_default_str();
+  command.add_option("--seed", o.seed, "of documents kept apart, initial values and windows")
+      ->capture_default_str();
+  command.add_option("--threads", o.threads, "threads to compute with [all processors]");
+  command
+      .add_option("--report-tokens", o.tokens.report,
+                  "tokens to keep apart and measure on, about; two whole documents or more, chosen "
+                  "by seed")
+      ->capture_default_str();
+  command.add_flag("--quick", o.quick, "a tiny model and few steps: a first look");
+  command.add_flag("--quiet", o.quiet, "no progress");
+}
+
 void describe_commands(CLI::App& app, Options& o) {
   CLI::App* tokenize =
       app.add_subcommand("tokenize", "print the token ids of every document, one JSON line each");
@@ -270,6 +322,12 @@ void describe_commands(CLI::App& app, Options& o) {
   add_run_options(*generate, o);
   add_fit_options(*generate, o);
   add_gate_fraction(*generate, o);
+
+  CLI::App* pretrain = app.add_subcommand(
+      "pretrain", "train a tokenizer and a model of a given shape on texts, from nothing");
+  add_text_options(*pretrain, o);
+  add_shape_options(*pretrain, o.pretrain);
+  add_training_options(*pretrain, o);
 
   CLI::App* all = app.add_subcommand("all", "everything: perplexity, sweep, gate-curve, compound");
   add_input_options(*all, o);
@@ -336,6 +394,21 @@ int report_usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return 2;
 }
 
+// A model to be trained within seconds, where nothing else was asked for.
+void apply_quick_shape(PretrainFlags& p) {
+  const PretrainFlags usual;
+  if (p.vocabulary == usual.vocabulary) p.vocabulary = 512;
+  if (p.width == usual.width && p.heads == usual.heads) {
+    p.width = 64;
+    p.heads = 2;
+  }
+  if (p.depth == usual.depth) p.depth = 2;
+  if (p.window == usual.window) p.window = 64;
+  if (p.batch == usual.batch) p.batch = 4;
+  if (p.steps == usual.steps) p.steps = 30;
+  if (p.warm_up == usual.warm_up) p.warm_up = 5;
+}
+
 // What makes a first look of a whole study; smaller figures that were asked for stay.
 void apply_quick(Options& o) {
   if (!o.quick) return;
@@ -349,6 +422,7 @@ void apply_quick(Options& o) {
   if (o.fractions.empty()) o.fractions = {0.25, 0.5, 0.75};
   if (o.gates.empty()) o.gates = {"random", "token-table", "gate-logistic"};
   if (o.greedy == "gate") o.greedy = "linear";
+  apply_quick_shape(o.pretrain);
 }
 
 }  // namespace

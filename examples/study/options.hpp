@@ -13,6 +13,29 @@
 
 namespace study {
 
+/// What `pretrain` alone has.
+struct PretrainFlags {
+  std::string family = "gpt2";
+  bool sequential = false;
+  std::string tokenizer;
+  wanamaker::Index vocabulary = 4096;
+  wanamaker::Index width = 192;
+  wanamaker::Index depth = 6;
+  wanamaker::Index heads = 6;
+  wanamaker::Index hidden = 0;
+  wanamaker::Index key_heads = 0;
+  wanamaker::Index window = 256;
+  wanamaker::Index batch = 8;
+  wanamaker::Index accumulation = 1;
+  wanamaker::Index steps = 1000;
+  wanamaker::Index warm_up = 100;
+  wanamaker::Index checkpoint_every = 100;
+  double learning_rate = 1e-3;
+  double decay = 0.1;
+  double clip = 1;
+  bool recompute = false;
+};
+
 /// Values of the common options; defaults are what a run without options does.
 struct Options {
   std::string command;
@@ -52,6 +75,7 @@ struct Options {
   double top_p = 1;
   std::string replace;
   bool beside = false;
+  PretrainFlags pretrain;
   bool bos = false;
   bool quick = false;
   bool quiet = false;
