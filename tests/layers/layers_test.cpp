@@ -159,12 +159,12 @@ TEST_CASE("third-party headers are included in muted wrappers only") {
   }
 }
 
-TEST_CASE("core.hpp includes every header of core but that of threads, which is dear to compile") {
+TEST_CASE("core.hpp includes every header of core but those that are dear to compile") {
   const std::vector<std::string> included = includes_of(include_dir / "core.hpp");
   for (const auto& entry : fs::directory_iterator(include_dir / "core")) {
     if (!entry.is_regular_file()) continue;
     const std::string name = "wanamaker/core/" + entry.path().filename().string();
-    if (name == "wanamaker/core/thread_pool.hpp") continue;
+    if (name == "wanamaker/core/thread_pool.hpp" || name == "wanamaker/core/progress.hpp") continue;
     CHECK_MESSAGE(contains(included, name), name);
   }
 }
