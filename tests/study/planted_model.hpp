@@ -27,12 +27,13 @@ class PlantedModel {
 
   /// `context` scales what attention and positions write to the stream: with 0 everything at a
   /// position is a function of its token.
-  explicit PlantedModel(B& backend, double context = 1) : backend_(backend), context_(context) {}
+  explicit PlantedModel(B& backend, double context = 1, Index tokens = vocabulary)
+      : backend_(backend), context_(context), tokens_(tokens) {}
 
   AnyTransformer<B> make(std::vector<AnyMlp<B>> mlps) {
     using Model = AnyTransformer<B>::Gpt2;
     ModelConfig config{.name = "planted",
-                       .vocabulary = vocabulary,
+                       .vocabulary = tokens_,
                        .width = width,
                        .layers = static_cast<Index>(mlps.size()),
                        .heads = 2,
@@ -42,7 +43,7 @@ class PlantedModel {
                        .positions = 32,
                        .tied_head = true};
     Model::Parts parts{.config = config,
-                       .embedding = random(vocabulary, width, 1.0),
+                       .embedding = random(tokens_, width, 1.0),
                        .position_table = random(32, width, 0.1 * context_),
                        .blocks = {},
                        .final_norm = norm(),
@@ -74,6 +75,7 @@ class PlantedModel {
  private:
   B& backend_;
   double context_;
+  Index tokens_;
   RandomStream stream_{11};
 };
 
