@@ -240,7 +240,7 @@ all_tests() {
   check_format
   configure_and_build asan all
   run_ctest asan
-  configure_and_build release study
+  configure_and_build release study wanamaker_examples
   run_ctest release -L smoke
 }
 

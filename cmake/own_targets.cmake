@@ -81,12 +81,14 @@ function(wanamaker_program_from_folder name folder)
 endfunction()
 
 # wanamaker_programs_of_one_file(<folder>): every source in the folder is a program of its name, and
-# a test that runs it without arguments. Not with sanitizers, which run the parts in their own tests.
+# a test that runs it without arguments; wanamaker_examples builds them all. Not with sanitizers,
+# which run the parts in their own tests.
 function(wanamaker_programs_of_one_file folder)
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     return()
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  add_custom_target(wanamaker_examples)
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
@@ -95,5 +97,6 @@ function(wanamaker_programs_of_one_file folder)
       WANAMAKER_EXAMPLES_DATA="${PROJECT_SOURCE_DIR}/examples/data")
     set_target_properties(${name} PROPERTIES
       RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+    add_dependencies(wanamaker_examples ${name})
   endforeach()
 endfunction()
