@@ -276,7 +276,7 @@ void add_training_options(CLI::App& command, Options& o) {
   command.add_flag("--quiet", o.quiet, "no progress");
 }
 
-void describe_commands(CLI::App& app, Options& o) {
+void describe_reading(CLI::App& app, Options& o) {
   CLI::App* tokenize =
       app.add_subcommand("tokenize", "print the token ids of every document, one JSON line each");
   add_input_options(*tokenize, o);
@@ -286,7 +286,9 @@ void describe_commands(CLI::App& app, Options& o) {
   CLI::App* perplexity = app.add_subcommand("perplexity", "measure a model's perplexity on texts");
   add_input_options(*perplexity, o);
   add_run_options(*perplexity, o);
+}
 
+void describe_experiments(CLI::App& app, Options& o) {
   CLI::App* sweep = app.add_subcommand(
       "sweep", "replace each layer's MLP by linear maps, gates and constants; measure the cost");
   add_input_options(*sweep, o);
@@ -312,7 +314,9 @@ void describe_commands(CLI::App& app, Options& o) {
   add_gate_fraction(*compound, o);
   add_compound_options(*compound, o);
   add_max_loss(*compound, o);
+}
 
+void describe_writing(CLI::App& app, Options& o) {
   CLI::App* generate = app.add_subcommand(
       "generate", "let a model go on from a text, with MLPs replaced if asked, side by side");
   add_prompt(*generate, o);
@@ -328,6 +332,12 @@ void describe_commands(CLI::App& app, Options& o) {
   add_text_options(*pretrain, o);
   add_shape_options(*pretrain, o.pretrain);
   add_training_options(*pretrain, o);
+}
+
+void describe_commands(CLI::App& app, Options& o) {
+  describe_reading(app, o);
+  describe_experiments(app, o);
+  describe_writing(app, o);
 
   CLI::App* all = app.add_subcommand("all", "everything: perplexity, sweep, gate-curve, compound");
   add_input_options(*all, o);

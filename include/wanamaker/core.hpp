@@ -1,5 +1,5 @@
-// The core layer, but for what long runs need and which costs as much to compile as half of the
-// rest: progress (core/progress.hpp) and the pool of threads (core/thread_pool.hpp).
+// The core layer, but for what only long runs need and which includes much more of the standard
+// library: progress (core/progress.hpp) and the pool of threads (core/thread_pool.hpp).
 #pragma once
 
 #include "wanamaker/core/error.hpp"
