@@ -96,9 +96,7 @@ class Transformer {
   template <class Observer = NoObserver>
   void forward_from(B& backend, Index layer, const PackedBatch<B>& batch, matrix_view_t<B> residual,
                     Workspace<B>& workspace, Observer&& observer = {}) const {
-    check_shape(residual, batch.rows(), config().width, "Transformer: residual stream");
-    check_length(batch);
-    if (layer < 0 || layer > layers()) throw_no_layer(layer);
+    check_stream(layer, batch, residual);
     for (Index l = layer; l < layers(); ++l) {
       detail::notify_residual(observer, l, const_matrix_view_t<B>(residual));
       block(l).forward(backend, l, batch, residual, workspace, observer);
@@ -150,6 +148,14 @@ class Transformer {
   }
   ConstVectorView<scalar_t<B>> head_bias() const {
     return parts_.head.has_bias() ? parts_.head.bias().vector() : ConstVectorView<scalar_t<B>>{};
+  }
+
+  /// Throws what forward_from throws for a stream that enters block `layer`.
+  void check_stream(Index layer, const PackedBatch<B>& batch,
+                    const_matrix_view_t<B> residual) const {
+    check_shape(residual, batch.rows(), config().width, "Transformer: residual stream");
+    check_length(batch);
+    if (layer < 0 || layer > layers()) throw_no_layer(layer);
   }
 
   /// Throws what token_losses throws for a stream of `rows` rows.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "wanamaker/nn/any_transformer.hpp"
@@ -55,6 +56,8 @@ template <class B, class Block, class Observer>
 class ModelPass {
  public:
   using Model = Transformer<B, Block>;
+  using View = matrix_view_t<B>;
+  using ConstView = const_matrix_view_t<B>;
 
   ModelPass(const Model& model, B& backend, const PackedBatch<B>& batch,
             const Gradients<B>& gradients, Workspace<B>& workspace, const LossOptions& options,
@@ -69,15 +72,23 @@ class ModelPass {
 
   /// Embedding and blocks; streams are kept.
   void forward_pass() {
-    streams_.push_back(stream());
-    model_.embed(pass_.backend, batch_, streams_.back());
-    for (Index l = 0; l < model_.layers(); ++l) {
-      notify_residual(observer_, l, const_matrix_view_t<B>(streams_.back()));
-      const matrix_view_t<B> next = stream();
+    const View embedded = stream();
+    model_.embed(pass_.backend, batch_, embedded);
+    embeds_ = true;
+    forward_pass_from(0, embedded);
+  }
+
+  /// Blocks first … L − 1 over a stream [T × d] that enters block `first`; streams are kept.
+  void forward_pass_from(Index first, ConstView residual) {
+    first_ = first;
+    streams_.push_back(residual);
+    for (Index l = first; l < model_.layers(); ++l) {
+      notify_residual(observer_, l, streams_.back());
+      const View next = stream();
       run_block(l, next);
       streams_.push_back(next);
     }
-    notify_residual(observer_, model_.layers(), const_matrix_view_t<B>(streams_.back()));
+    notify_residual(observer_, model_.layers(), streams_.back());
     d_stream_ = stream();
     fill(d_stream_);
   }
@@ -99,20 +110,21 @@ class ModelPass {
   /// Blocks from the last down to the lowest that has a gradient, then the embedding.
   void backward_pass() {
     pass_.is_repetition = recompute_;
-    const Index lowest = SeesGradients<B, Observer> ? 0 : pass_.gradients.first_layer();
-    for (Index l = model_.layers() - 1; l >= std::max(lowest, Index{0}); --l) {
-      notify_residual_gradient(observer_, l + 1, const_matrix_view_t<B>(d_stream_));
-      notify_mlp_output_gradient(observer_, l, const_matrix_view_t<B>(d_stream_));
+    const Index lowest =
+        SeesGradients<B, Observer> ? first_ : std::max(pass_.gradients.first_layer(), first_);
+    for (Index l = model_.layers() - 1; l >= lowest; --l) {
+      notify_residual_gradient(observer_, l + 1, ConstView(d_stream_));
+      notify_mlp_output_gradient(observer_, l, ConstView(d_stream_));
       block_backward(l);
-      if (l == 0) notify_residual_gradient(observer_, l, const_matrix_view_t<B>(d_stream_));
     }
-    if (lowest <= 0) pass_.tape.check_taken();
-    if (pass_.gradients.first_layer() < 0) embedding_backward();
+    if (lowest == first_) {
+      notify_residual_gradient(observer_, first_, ConstView(d_stream_));
+      pass_.tape.check_taken();
+    }
+    if (embeds_ && pass_.gradients.first_layer() < 0) embedding_backward();
   }
 
  private:
-  using View = matrix_view_t<B>;
-  using ConstView = const_matrix_view_t<B>;
   // Logits at a time: as many rows as make the products of the head worth their memory.
   static constexpr Index most_logits = Index{1} << 21;
 
@@ -122,7 +134,7 @@ class ModelPass {
   }
 
   void run_block(Index l, View out) {
-    const ConstView in = streams_[static_cast<std::size_t>(l)];
+    const ConstView in = streams_[static_cast<std::size_t>(l - first_)];
     if (!recompute_) return forward_taped(model_.block(l), pass_, l, batch_, in, out, observer_);
     const typename Workspace<B>::Frame frame(pass_.workspace);
     forward_taped(model_.block(l), pass_, l, batch_, in, out, observer_);
@@ -131,7 +143,7 @@ class ModelPass {
 
   void block_backward(Index l) {
     const typename Workspace<B>::Frame frame(pass_.workspace);
-    const ConstView in = streams_[static_cast<std::size_t>(l)];
+    const ConstView in = streams_[static_cast<std::size_t>(l - first_)];
     if (recompute_) forward_taped(model_.block(l), pass_, l, batch_, in, stream());
     backward(model_.block(l), pass_, l, batch_, in, d_stream_);
   }
@@ -150,7 +162,7 @@ class ModelPass {
     const View chosen = pass_.workspace.matrix(block.rows.size, d_stream_.cols);
     const View normed = pass_.workspace.matrix(chosen.rows, chosen.cols);
     const View logits = pass_.workspace.matrix(chosen.rows, model_.logit_columns());
-    ops::gather_rows<B>(pass_.backend, ConstView(streams_.back()), block.rows, chosen);
+    ops::gather_rows<B>(pass_.backend, streams_.back(), block.rows, chosen);
     model_.final_norm().forward(pass_.backend, chosen, normed);
     ops::linear<B>(pass_.backend, normed, model_.head_factor(), model_.head_bias(), logits);
     loss(pass_, block, logits);
@@ -202,7 +214,9 @@ class ModelPass {
   BackwardPass<B> pass_;
   bool recompute_;
   Observer& observer_;
-  std::vector<View> streams_{};
+  Index first_ = 0;
+  bool embeds_ = false;
+  std::vector<ConstView> streams_{};
   View d_stream_{};
 };
 
@@ -276,8 +290,44 @@ double loss_and_gradients(const AnyTransformer<B>& model, B& backend, const Pack
   });
 }
 
-/// The same for (1 − share) · cross-entropy + share · τ² · KL(teacher ‖ model), with another model
-/// of the same vocabulary as the teacher. Throws ProtocolError ("training/distillation") too.
+/// The same from the middle: of blocks layer … L − 1, final norm and head, over a stream [T × d]
+/// that enters block `layer` and is left as it is; layer = L is norm and head alone. The gradient
+/// of that stream is the observer's on_residual_gradient(layer, d). Throws what forward_from
+/// throws too.
+template <class B, class Block, class Observer = NoObserver>
+double loss_and_gradients_from(const Transformer<B, Block>& model, B& backend, Index layer,
+                               const PackedBatch<B>& batch, const_matrix_view_t<B> residual,
+                               const ScoredPositions& scored, const Gradients<B>& gradients,
+                               Workspace<B>& workspace, const LossOptions& options = {},
+                               Observer&& observer = {}) {
+  using Watcher = std::remove_reference_t<Observer>;
+  model.check_stream(layer, batch, residual);
+  model.check_scored(scored, batch.rows());
+  detail::check_scored_once(scored, batch.rows());
+  const typename Workspace<B>::Frame frame(workspace);
+  CrossEntropyLoss<B> loss;
+  detail::ModelPass<B, Block, Watcher> pass(model, backend, batch, gradients, workspace, options,
+                                            observer);
+  pass.forward_pass_from(layer, residual);
+  pass.head_pass(scored, loss);
+  pass.backward_pass();
+  return loss.nll_sum() / static_cast<double>(scored.rows.size());
+}
+template <class B, class Observer = NoObserver>
+double loss_and_gradients_from(const AnyTransformer<B>& model, B& backend, Index layer,
+                               const PackedBatch<B>& batch, const_matrix_view_t<B> residual,
+                               const ScoredPositions& scored, const Gradients<B>& gradients,
+                               Workspace<B>& workspace, const LossOptions& options = {},
+                               Observer&& observer = {}) {
+  return model.visit([&](const auto& own) {
+    return loss_and_gradients_from(own, backend, layer, batch, residual, scored, gradients,
+                                   workspace, options, observer);
+  });
+}
+
+/// As loss_and_gradients, for (1 − share) · cross-entropy + share · τ² · KL(teacher ‖ model), with
+/// another model of the same vocabulary as the teacher. Throws ProtocolError
+/// ("training/distillation") too.
 template <class B, class Block, class Teacher, class Observer = NoObserver>
 DistillationLosses distillation_loss_and_gradients(
     const Transformer<B, Block>& model, const Teacher& teacher, B& backend,
