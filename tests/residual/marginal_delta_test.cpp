@@ -79,8 +79,8 @@ struct MarginalBench {
     const std::size_t at = static_cast<std::size_t>(layer);
     twin.mlp(layer) =
         AnyMlp<MarginalBackend>(BlendAtRows{&model.mlp(layer), &maps[at], &shares[at]});
-    const auto stream = make_matrix(backend, batch.rows(), model.config().width);
-    const MatrixView<double> view(const_cast<double*>(stream.data()), stream.rows(), stream.cols());
+    auto stream = make_matrix(backend, batch.rows(), model.config().width);
+    const MatrixView<double> view = stream.view();
     twin.forward(backend, batch, view, workspace);
     double sum = 0;
     for (const double loss : twin.token_losses(backend, view, scored, workspace)) sum += loss;
@@ -296,8 +296,8 @@ TEST_CASE("agreement by hand") {
   CHECK(found.large == 2);  // above the median 1: −2 and 4
   CHECK(*found.large_same_sign == 0.5);
   CHECK(*found.same_sign == doctest::Approx(3.0 / 5).epsilon(1e-15));
-  // Ranks of exact: 4 1 3 2 5; of the estimate: 5 2 3.5 3.5 1: r = (-1.5)/(√10·√9.5)
-  CHECK(*found.spearman == doctest::Approx(-1.5 / std::sqrt(95.0)).epsilon(1e-14));
+  // Ranks of exact: 4 1 3 2 5; of the estimate: 5 2 3.5 3.5 1: r = −0.5/(√10·√9.5)
+  CHECK(*found.spearman == doctest::Approx(-0.5 / std::sqrt(95.0)).epsilon(1e-14));
   CHECK(*found.slope == doctest::Approx((2 + 2 - 0.01 + 0.01 - 12) / 21.02).epsilon(1e-14));
   CHECK(!marginal_agreement({}, {}).same_sign);
 }

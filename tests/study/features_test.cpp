@@ -2,6 +2,7 @@
 // planted effects that are found and noise that is called what it is.
 #include "wanamaker/study/features.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -40,7 +41,8 @@ TEST_CASE("forms of tokens") {
 
 TEST_CASE("frequencies of types") {
   EvaluationSet set;
-  set.batches.push_back({.tokens = {1, 1, 2, 1, 3, 2}, .offsets = {0, 6}});
+  set.batches.emplace_back();
+  set.batches[0].tokens = {1, 1, 2, 1, 3, 2};
   const TokenFrequencies frequencies(set, 5);
   CHECK(frequencies.log_frequency(1) == doctest::Approx(std::log(4.0 / 11)).epsilon(1e-14));
   CHECK(frequencies.log_frequency(4) == doctest::Approx(std::log(1.0 / 11)).epsilon(1e-14));

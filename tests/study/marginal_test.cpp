@@ -3,6 +3,7 @@
 #include "wanamaker/study/marginal.hpp"
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
