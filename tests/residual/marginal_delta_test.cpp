@@ -145,8 +145,8 @@ TEST_CASE("first order is the derivative of a blend at one row, on every family"
             16 * central_difference([&] { return bench.loss_with_row(l, row, step / 16); }, step));
         largest = std::max(largest, std::abs(expected.back()));
       }
-      // In sixteenths of its step h the difference is off by (h/16)⁴·f⁽⁵⁾/30, 2e-13 for a fifth
-      // derivative of 3e6, which the large changes here have, and by 16·3e-13·|L| = 2e-10 from
+      // In sixteenths of its step h the difference is off by (h/16)⁴·f⁽⁵⁾/30, 5e-13 for a fifth
+      // derivative of 1e6, which the large changes here have, and by 16·3e-13·|L| = 2e-10 from
       // rounding, L about 40 nats.
       CHECK(all_close(marginal.first_order(l), expected, 0.0, 1e-9 * largest));
       CHECK(std::abs(expected[0]) > 1e-4);
