@@ -235,10 +235,16 @@ check_format() {
   passed=$((passed + 1))
 }
 
+# clang compiles with the sanitizers in little more than half the time that g++ takes; the release
+# build is by the default compiler, and so both see the code.
+use_clang_for_sanitizers() {
+  if [ -z "${CXX:-}" ] && command -v clang++ >/dev/null; then CXX=clang++ "$@"; else "$@"; fi
+}
+
 all_tests() {
   dependencies test
   check_format
-  configure_and_build asan all
+  use_clang_for_sanitizers configure_and_build asan all
   run_ctest asan
   configure_and_build release study wanamaker_examples
   run_ctest release -L smoke

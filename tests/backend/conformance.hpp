@@ -13,6 +13,7 @@
 #include "backend/conformance_products.hpp"
 #include "backend/conformance_rows.hpp"
 #include "wanamaker/core/executor.hpp"
+#include "wanamaker/core/sanitizers.hpp"
 #include "wanamaker/core/thread_pool.hpp"
 
 namespace wanamaker_test::conformance {
@@ -21,11 +22,7 @@ using namespace wanamaker;
 
 /// Sanitizers look for wrong accesses, which do not depend on the type of numbers, and make
 /// compiling slow: they get fewer types.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
+inline constexpr bool sanitized = WANAMAKER_SANITIZED != 0;
 
 /// `Few` where sanitized, `All` otherwise; both std::tuple.
 template <class Few, class All>

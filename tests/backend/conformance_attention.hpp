@@ -39,17 +39,18 @@ inline Index last_row(const std::vector<AttentionSpan>& spans, Index AttentionSp
 template <Backend B>
 void check_attention_case(B& backend, const AttentionCase& example) {
   using S = scalar_t<B>;
-  const auto& [shape, spans, spread] = example;
+  const AttentionShape& shape = example.shape;
+  const std::vector<AttentionSpan>& spans = example.spans;
   const Index queries = last_row(spans, &AttentionSpan::query_begin, &AttentionSpan::queries);
   const Index keys = last_row(spans, &AttentionSpan::key_begin, &AttentionSpan::keys);
   CAPTURE(shape.heads);
   CAPTURE(shape.window);
-  CAPTURE(spread);
+  CAPTURE(example.spread);
   RandomStream random(15);
   const Index query_width = shape.heads * shape.head_width;
   const Index key_width = shape.key_heads * shape.head_width;
-  const auto q = random_matrix<S>(random, queries, query_width, 3, 0.0, spread);
-  const auto k = random_matrix<S>(random, keys, key_width, 2, 0.0, spread);
+  const auto q = random_matrix<S>(random, queries, query_width, 3, 0.0, example.spread);
+  const auto k = random_matrix<S>(random, keys, key_width, 2, 0.0, example.spread);
   const auto v = random_matrix<S>(random, keys, key_width, 1);
   const Expected expected =
       attention(to_double(q), to_double(k), to_double(v), spans, shape, precision_of<S>());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "testing.hpp"
+#include "wanamaker/core/sanitizers.hpp"
 #include "wanamaker/core/thread_pool.hpp"
 
 namespace {
@@ -173,15 +174,7 @@ TEST_CASE("functors that cannot be copied and const functors run") {
 }
 
 // Sanitizers need address space of their own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define WANAMAKER_TEST_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define WANAMAKER_TEST_SANITIZED
-#endif
-#endif
-
-#if !defined(WANAMAKER_TEST_SANITIZED)
+#if !WANAMAKER_SANITIZED
 TEST_CASE("a thread that the system refuses is an error, and those started before it end") {
   // Room for about two stacks more than the process has now.
   std::ifstream statm("/proc/self/statm");

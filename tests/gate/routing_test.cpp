@@ -1,4 +1,5 @@
-// Gated and routed MLPs: every path on its own rows only, and the same result as by definition.
+// GatedProbe and routed MLPs: every path on its own rows only, and the same result as by
+// definition.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -87,7 +88,7 @@ ProbeMlp mlp_probe() {
   return {.factor = 2, .shift = 3, .adds_token = true};
 }
 
-using Gated = GatedMlp<ColumnGate, ProbeMlp, ProbeMlp>;
+using GatedProbe = GatedMlp<ColumnGate, ProbeMlp, ProbeMlp>;
 
 /// A router that scores expert e by column e of x.
 struct ColumnRouter {
@@ -106,7 +107,7 @@ void check_hard_gate_row_by_row(B&& backend) {
   using Backend = std::remove_reference_t<B>;
   const Batch<Backend> batch(37, 5, 1);
   for (const double threshold : {-0.4, 0.0, 0.9}) {
-    const Gated gated = Gated::hard({}, surrogate_probe(), mlp_probe(), threshold);
+    const GatedProbe gated = GatedProbe::hard({}, surrogate_probe(), mlp_probe(), threshold);
     const auto y = run(gated, backend, batch);
     const auto linear = run(surrogate_probe(), backend, batch);
     const auto curved = run(mlp_probe(), backend, batch);
@@ -145,11 +146,11 @@ TEST_CASE("where memory is not the host's, choices are read back once a layer") 
 TEST_CASE("all rows one way: the other path is not even called, and no bit differs") {
   ReferenceBackend<float> backend;
   const Batch<ReferenceBackend<float>> batch(9, 4, 2);
-  const Gated none = Gated::hard({}, surrogate_probe(), mlp_probe(), 1e9);
+  const GatedProbe none = GatedProbe::hard({}, surrogate_probe(), mlp_probe(), 1e9);
   CHECK(run(none, backend, batch) == run(mlp_probe(), backend, batch));
   CHECK(*none.surrogate().calls == 0);
   CHECK(none.fraction_linear() == 0);
-  const Gated all = Gated::hard({}, surrogate_probe(), mlp_probe(), -1e9);
+  const GatedProbe all = GatedProbe::hard({}, surrogate_probe(), mlp_probe(), -1e9);
   CHECK(run(all, backend, batch) == run(surrogate_probe(), backend, batch));
   CHECK(*all.mlp().calls == 0);
   CHECK(all.fraction_linear() == 1);
@@ -158,7 +159,7 @@ TEST_CASE("all rows one way: the other path is not even called, and no bit diffe
 TEST_CASE("one row, and no row at all") {
   ReferenceBackend<double> backend;
   const Batch<ReferenceBackend<double>> one(1, 3, 3);
-  const Gated gated = Gated::hard({}, surrogate_probe(), mlp_probe(), 1e9);
+  const GatedProbe gated = GatedProbe::hard({}, surrogate_probe(), mlp_probe(), 1e9);
   CHECK(run(gated, backend, one) == run(mlp_probe(), backend, one));
   const Batch<ReferenceBackend<double>> empty(0, 3, 3);
   CHECK(run(gated, backend, empty).empty());
@@ -170,7 +171,7 @@ TEST_CASE("a score that is no number goes to the MLP") {
   ReferenceBackend<double> backend;
   Batch<ReferenceBackend<double>> batch(3, 2, 4);
   batch.x[2] = std::nan("");
-  const Gated gated = Gated::hard({}, surrogate_probe(), mlp_probe(), -1e9);
+  const GatedProbe gated = GatedProbe::hard({}, surrogate_probe(), mlp_probe(), -1e9);
   run(gated, backend, batch);
   CHECK(gated.surrogate_rows() == 2);
   CHECK(gated.mlp_rows() == 1);
@@ -183,7 +184,7 @@ TEST_CASE("permuting the rows permutes the result") {
   std::iota(order.begin(), order.end(), Index{0});
   RandomStream stream(6);
   shuffle(order, stream);
-  const Gated gated = Gated::hard({}, surrogate_probe(), mlp_probe(), 0.1);
+  const GatedProbe gated = GatedProbe::hard({}, surrogate_probe(), mlp_probe(), 0.1);
   const auto y = run(gated, backend, batch);
   const auto permuted = run(gated, backend, batch.permuted(order));
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -199,7 +200,7 @@ TEST_CASE("a soft gate is the blend of its formula") {
   for (std::size_t i = 0; i < batch.x.size(); i += 3) batch.x[i] = 1 / (1 + std::exp(-batch.x[i]));
   batch.x[0] = 0;
   batch.x[3] = 1;
-  const Gated gated = Gated::soft({}, surrogate_probe(), mlp_probe());
+  const GatedProbe gated = GatedProbe::soft({}, surrogate_probe(), mlp_probe());
   CHECK_FALSE(gated.is_hard());
   const auto y = run(gated, backend, batch);
   const auto linear = run(surrogate_probe(), backend, batch);
@@ -214,8 +215,9 @@ TEST_CASE("a soft gate is the blend of its formula") {
   CHECK(y[4] == linear[4]);
   CHECK(*gated.mlp().rows_seen == 11);
   CHECK(gated.counts().total() == 0);
-  CHECK(error_id([] { Gated::soft({.probabilities = false}, surrogate_probe(), mlp_probe()); }) ==
-        "gate/not-a-probability");
+  CHECK(error_id([] {
+          GatedProbe::soft({.probabilities = false}, surrogate_probe(), mlp_probe());
+        }) == "gate/not-a-probability");
 }
 
 TEST_CASE("outputs at hand are selected and mixed as the policies do") {
@@ -229,9 +231,9 @@ TEST_CASE("outputs at hand are selected and mixed as the policies do") {
   const MatrixView<float> out(y.data(), 14, 3);
   const ConstVectorView<double> g(scores.data(), 14);
   ops::select_outputs(backend, g, 0.5, view_of(linear, 3), view_of(curved, 3), out);
-  CHECK(y == run(Gated::hard({}, surrogate_probe(), mlp_probe(), 0.5), backend, batch));
+  CHECK(y == run(GatedProbe::hard({}, surrogate_probe(), mlp_probe(), 0.5), backend, batch));
   ops::mix_outputs(backend, g, view_of(linear, 3), view_of(curved, 3), out);
-  CHECK(y == run(Gated::soft({}, surrogate_probe(), mlp_probe()), backend, batch));
+  CHECK(y == run(GatedProbe::soft({}, surrogate_probe(), mlp_probe()), backend, batch));
 }
 
 TEST_CASE("three experts, each row to the largest score, the first of equal ones") {
@@ -282,7 +284,7 @@ TEST_CASE("experts that ignore the context are spared its copy") {
 TEST_CASE("a listener sees every decision, before the paths run") {
   ReferenceBackend<double> backend;
   const Batch<ReferenceBackend<double>> batch(12, 3, 10);
-  Gated gated = Gated::hard({}, surrogate_probe(), mlp_probe(), 0);
+  GatedProbe gated = GatedProbe::hard({}, surrogate_probe(), mlp_probe(), 0);
   std::vector<TokenId> seen;
   Index layer = -1;
   gated.set_listener([&](Index l, ConstVectorView<TokenId> choices) {
@@ -300,19 +302,21 @@ TEST_CASE("a gated layer nests in another, is erased and borrowed without a chan
   B backend;
   const Batch<B> batch(31, 4, 11);
   const ColumnGate inner_gate{.column = 1};
-  const auto inner = [&] { return Gated::hard(inner_gate, surrogate_probe(), mlp_probe(), 0); };
+  const auto inner = [&] {
+    return GatedProbe::hard(inner_gate, surrogate_probe(), mlp_probe(), 0);
+  };
   const GatedMlp nested =
-      GatedMlp<ColumnGate, ProbeMlp, Gated>::hard({}, ProbeMlp{.factor = 5}, inner(), 0.2);
+      GatedMlp<ColumnGate, ProbeMlp, GatedProbe>::hard({}, ProbeMlp{.factor = 5}, inner(), 0.2);
   const auto y = run(nested, backend, batch);
   const auto direct = run(inner(), backend, batch);
   const auto outer = run(ProbeMlp{.factor = 5}, backend, batch);
   for (std::size_t k = 0; k < y.size(); ++k) {
     CHECK(y[k] == (batch.x[k / 4 * 4] > 0.2 ? outer[k] : direct[k]));
   }
-  const Gated owner = inner();
-  static_assert(check_mlp_policy<MlpReference<Gated>, B>());
-  CHECK(run(MlpReference<Gated>(owner), backend, batch) == direct);
-  CHECK(run(AnyMlp<B>(MlpReference<Gated>(owner)), backend, batch) == direct);
+  const GatedProbe owner = inner();
+  static_assert(check_mlp_policy<MlpReference<GatedProbe>, B>());
+  CHECK(run(MlpReference<GatedProbe>(owner), backend, batch) == direct);
+  CHECK(run(AnyMlp<B>(MlpReference<GatedProbe>(owner)), backend, batch) == direct);
   const AnyGate<B> any{ColumnGate{.column = 1}};
   static_assert(check_gate<AnyGate<B>, B>());
   CHECK(any.scores_are_probabilities());

@@ -78,7 +78,6 @@ TEST_CASE("adjustment keeps the order, never lowers p and never exceeds 1") {
 }
 
 TEST_CASE("what is not a p-value is refused by its place") {
-  const double not_a_number = std::numeric_limits<double>::quiet_NaN();
   for (const double bad : {not_a_number, -0.1, 1.1}) {
     const std::vector<OptionalPValue> p{0.5, bad};
     CHECK(error_id([&] { holm_adjusted(p); }) == "stats/probability");

@@ -357,7 +357,6 @@ TEST_CASE("a negated difference gives the mirrored result") {
 }
 
 TEST_CASE("bad input is refused with its place") {
-  const double not_a_number = std::numeric_limits<double>::quiet_NaN();
   const auto id = [](PairedSums sums, PairedOptions options = {}) {
     return error_id([&] { compare_paired(sums, options); });
   };
@@ -388,7 +387,6 @@ TEST_CASE("bad input is refused with its place") {
 }
 
 TEST_CASE("losses that cannot be summed are refused with their place") {
-  const double not_a_number = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> two{1, 2};
   const auto id = [&](const std::vector<double>& variant, const std::vector<Index>& offsets) {
     return error_id([&] { sum_by_document(two, variant, offsets); });

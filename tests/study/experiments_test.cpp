@@ -191,7 +191,7 @@ TEST_CASE(
 
 TEST_CASE("all at once is the model with its MLPs replaced by hand, alone and in sequence") {
   Bench bench;
-  const auto make = [&bench] {
+  const auto make = [] {
     Bench fresh;  // the same weights each time
     return fresh.planted.make(dense_mlps(fresh.planted, 3));
   };

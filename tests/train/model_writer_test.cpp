@@ -106,10 +106,11 @@ TEST_CASE("files of other programs are written as they were read") {
     const SafetensorsFile before = SafetensorsFile::open(*original / "model.safetensors");
     const SafetensorsFile after = SafetensorsFile::open(folder / "model.safetensors");
     std::size_t compared = 0;
-    for (const auto& [tensor, info] : after.tensors()) {
+    for (const auto& entry : after.tensors()) {
+      const std::string& tensor = entry.first;
       CAPTURE(tensor);
       REQUIRE(before.contains(tensor));
-      CHECK(before.info(tensor).shape == info.shape);
+      CHECK(before.info(tensor).shape == entry.second.shape);
       CHECK(before.read<float>(tensor) == after.read<float>(tensor));
       ++compared;
     }

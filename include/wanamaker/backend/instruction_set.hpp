@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "wanamaker/core/index.hpp"
+#include "wanamaker/core/sanitizers.hpp"
 
 // Without optimisation no instruction set helps, and one variant compiles much sooner.
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(__CUDACC__) && !defined(__AVX512F__) && \
@@ -73,7 +74,7 @@ void run_widest_baseline(const F& f) {
 template <class F>
 void run_range(Index begin, Index end, const F& f) {
 // Sanitizers look for wrong accesses, the same for every width: one variant compiles much sooner.
-#if WANAMAKER_DETAIL_DISPATCH && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if WANAMAKER_DETAIL_DISPATCH && !WANAMAKER_SANITIZED
   if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     return detail::run_range_avx512(begin, end, f);
   }

@@ -2,7 +2,6 @@
 // alone, and `sha256sum` gives the same digest for the same bytes.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -36,7 +35,8 @@ class Sha256 {
     const auto* bytes = static_cast<const unsigned char*>(data);
     length_ += size;
     if (pending_ > 0) {
-      const std::size_t taken = std::min(size, block_.size() - pending_);
+      const std::size_t room = block_.size() - pending_;
+      const std::size_t taken = size < room ? size : room;
       std::memcpy(block_.data() + pending_, bytes, taken);
       pending_ += taken;
       bytes += taken;
