@@ -10,4 +10,5 @@
 #include "wanamaker/core/math.hpp"
 #include "wanamaker/core/matrix_view.hpp"
 #include "wanamaker/core/random.hpp"
+#include "wanamaker/core/sanitizers.hpp"
 #include "wanamaker/core/version.hpp"
