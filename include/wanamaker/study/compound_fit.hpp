@@ -14,6 +14,7 @@
 #include "wanamaker/study/gate_ladder.hpp"
 #include "wanamaker/study/layer_study.hpp"
 #include "wanamaker/study/ridge_choice.hpp"
+#include "wanamaker/study/routed_counts.hpp"
 #include "wanamaker/surrogate/low_rank.hpp"
 #include "wanamaker/surrogate/mean.hpp"
 
@@ -31,42 +32,6 @@ enum class StandIn {
 struct StandInRecipe {
   Index rank = 0;  ///< of the linear map; 0: the ridge map as it is
   std::string gate = "gate-logistic";
-};
-
-/// Counts the scored positions that gated policies route, layer by layer, while a batch is set; or
-/// all positions that they are run on.
-template <class B>
-class RoutedCounts {
- public:
-  RoutedCounts(B& backend, Index layers)
-      : backend_(backend), routed_(static_cast<std::size_t>(layers)) {}
-
-  /// Counting begins anew, with no batch set.
-  void reset() {
-    std::fill(routed_.begin(), routed_.end(), 0);
-    batch_ = nullptr;
-    counts_all_ = false;
-  }
-  /// From now on every position counts.
-  void count_all() { counts_all_ = true; }
-  void set_batch(const EvaluationBatch* batch) { batch_ = batch; }
-  void add(Index layer, ConstVectorView<TokenId> choices) {
-    if (batch_ == nullptr && !counts_all_) return;
-    const std::vector<TokenId> all = detail::host_copy(backend_, choices);
-    Index& routed = routed_[static_cast<std::size_t>(layer)];
-    if (counts_all_) {
-      for (const TokenId choice : all) routed += choice;
-      return;
-    }
-    for (const TokenId row : batch_->scored.rows) routed += all[static_cast<std::size_t>(row)];
-  }
-  Index routed(Index layer) const { return routed_[static_cast<std::size_t>(layer)]; }
-
- private:
-  B& backend_;
-  std::vector<Index> routed_;
-  const EvaluationBatch* batch_ = nullptr;
-  bool counts_all_ = false;
 };
 
 /// One layer's stand-ins. They refer to each other and to the model: it stays where it was made.

@@ -1,0 +1,254 @@
+// Fine-tuning experiments to JSON and to a page whose first line is the verdict; stored arms back.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "wanamaker/report/result_json.hpp"
+#include "wanamaker/report/result_reading.hpp"
+#include "wanamaker/report/result_tables.hpp"
+#include "wanamaker/study/finetune_result.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+inline OrderedJson json_of(const TextLosses& t) {
+  return {{"text", t.text},
+          {"tokens", t.token_sum()},
+          {"nll_sum", t.nll_sum()},
+          {"perplexity", t.perplexity()},
+          {"document_tokens", t.tokens},
+          {"document_nll", t.nll}};
+}
+
+inline OrderedJson json_of(const LayerState& l) {
+  return {{"layer", l.layer},
+          {"form", std::string(name_of(l.form))},
+          {"fraction_linear", detail::json_or_null(l.fraction_linear)},
+          {"select_fraction", detail::json_or_null(l.select_fraction)},
+          {"constant", detail::json_or_null(l.constant)}};
+}
+
+inline OrderedJson json_of(const FinetunePoint& p) {
+  OrderedJson layers = OrderedJson::array();
+  for (const LayerState& l : p.layers) layers.push_back(json_of(l));
+  OrderedJson texts = OrderedJson::array();
+  for (const TextLosses& t : p.texts) texts.push_back(json_of(t));
+  return {{"stage", p.stage},
+          {"steps", p.steps},
+          {"tokens", p.tokens},
+          {"training_flops", p.training_flops},
+          {"first_loss", detail::json_or_null(p.first_loss)},
+          {"last_loss", detail::json_or_null(p.last_loss)},
+          {"fraction_linear", p.fraction_linear},
+          {"flops_fraction_mlp", p.flops_fraction_mlp},
+          {"flops_fraction_total", p.flops_fraction_total},
+          {"layers", layers},
+          {"texts", texts}};
+}
+
+/// What an arm with one seed is stored as.
+inline OrderedJson json_of(const ArmRun& r) {
+  OrderedJson points = OrderedJson::array();
+  for (const FinetunePoint& p : r.points) points.push_back(json_of(p));
+  return {{"arm", r.arm}, {"seed", r.seed}, {"points", points}};
+}
+
+inline OrderedJson json_of(const FinetuneComparison& c) {
+  OrderedJson json{{"treated", text_of(c.contrast.treated)},
+                   {"control", text_of(c.contrast.control)},
+                   {"kind", std::string(name_of(c.contrast.kind))},
+                   {"text", c.text},
+                   {"verdict", std::string(name_of(c.verdict))}};
+  json.update(json_of(c.documents));
+  json.update({{"seed_delta_nats", c.delta_nats},
+               {"seed_interval_percent", detail::json_of(c.seeds)},
+               {"token_ratio", c.token_ratio},
+               {"flops_ratio", c.flops_ratio},
+               {"documents_needed", detail::json_or_null(c.documents_needed)}});
+  return json;
+}
+
+inline OrderedJson json_of(const TextGap& g) {
+  return {{"point", text_of(g.point)},
+          {"trained_nats", g.trained_nats},
+          {"unseen_nats", g.unseen_nats},
+          {"gap_nats", g.gap_nats},
+          {"interval_nats", detail::json_of(g.interval)},
+          {"p_value", detail::json_or_null(g.p_value)}};
+}
+
+inline OrderedJson json_of(const TreatedVerdict& v) {
+  return {{"point", text_of(v.point)},
+          {"gains", std::string(name_of(v.gains))},
+          {"kept", std::string(name_of(v.kept.verdict))},
+          {"kept_p_value", detail::json_or_null(v.kept.p_value)},
+          {"kept_documents_needed", detail::json_or_null(v.kept.documents_needed)}};
+}
+
+namespace detail {
+
+inline OrderedJson json_of(const FinetuneOptions& o) {
+  return {{"layers", o.recipes.layers},
+          {"between_steps", o.recipes.between_steps},
+          {"final_steps", o.recipes.final_steps},
+          {"adapt_steps", o.recipes.adapt_steps},
+          {"gate_steps", o.recipes.gate_steps},
+          {"rate", o.recipes.rate},
+          {"gate_rate", o.recipes.gate_rate},
+          {"sparsity", o.recipes.sparsity},
+          {"sparsity_warm_up", o.recipes.sparsity_warm_up},
+          {"seeds", o.seeds},
+          {"window", o.window},
+          {"sequences", o.sequences},
+          {"accumulation", o.training.accumulation},
+          {"warm_up", o.warm_up},
+          {"rho", o.rho},
+          {"margin_percent", o.margin_percent}};
+}
+
+template <class T>
+OrderedJson json_list(const std::vector<T>& items) {
+  OrderedJson list = OrderedJson::array();
+  for (const T& item : items) list.push_back(wanamaker::json_of(item));
+  return list;
+}
+
+}  // namespace detail
+
+/// progressive.json, two-phase.json, control.json.
+inline OrderedJson json_of(const FinetuneResult& r) {
+  return {{"schema", "wanamaker/1"},
+          {"command", r.command},
+          {"protocol", json_of(r.protocol)},
+          {"model", json_of(r.model)},
+          {"options", detail::json_of(r.options)},
+          {"train", {{"documents", r.train_documents}, {"tokens", r.train_tokens}}},
+          {"verdicts", detail::json_list(r.verdicts)},
+          {"comparisons", detail::json_list(r.comparisons)},
+          {"gaps", detail::json_list(r.gaps)},
+          {"runs", detail::json_list(r.runs)}};
+}
+
+namespace detail {
+
+inline LayerForm layer_form_at(const Json& json, const std::string& where) {
+  const auto name = value_at<std::string>(json, "form", where);
+  for (int f = 0; f <= static_cast<int>(LayerForm::random_routing); ++f) {
+    if (name == name_of(static_cast<LayerForm>(f))) return static_cast<LayerForm>(f);
+  }
+  throw FormatError({.id = "result/bad-value",
+                     .where = where,
+                     .what = "unknown form of a layer",
+                     .found = name,
+                     .mend = "delete the file and run again without --resume"});
+}
+
+inline LayerState layer_state_at(const Json& json, const std::string& where) {
+  return {.layer = value_at<Index>(json, "layer", where),
+          .form = layer_form_at(json, where),
+          .fraction_linear = optional_at(json, "fraction_linear", where),
+          .select_fraction = optional_at(json, "select_fraction", where),
+          .constant = optional_at(json, "constant", where)};
+}
+
+inline TextLosses text_losses_at(const Json& json, const std::string& where) {
+  return {.text = value_at<std::string>(json, "text", where),
+          .tokens = value_at<std::vector<Index>>(json, "document_tokens", where),
+          .nll = value_at<std::vector<double>>(json, "document_nll", where)};
+}
+
+inline FinetunePoint finetune_point_at(const Json& json, const std::string& where) {
+  const auto number = [&](const char* key) { return value_at<double>(json, key, where); };
+  FinetunePoint point{.stage = value_at<std::string>(json, "stage", where),
+                      .steps = value_at<Index>(json, "steps", where),
+                      .tokens = value_at<Index>(json, "tokens", where),
+                      .training_flops = number("training_flops"),
+                      .first_loss = optional_at(json, "first_loss", where),
+                      .last_loss = optional_at(json, "last_loss", where),
+                      .layers = {},
+                      .fraction_linear = number("fraction_linear"),
+                      .flops_fraction_mlp = number("flops_fraction_mlp"),
+                      .flops_fraction_total = number("flops_fraction_total"),
+                      .texts = {}};
+  for (const Json& l : value_at<Json>(json, "layers", where)) {
+    point.layers.push_back(layer_state_at(l, where));
+  }
+  for (const Json& t : value_at<Json>(json, "texts", where)) {
+    point.texts.push_back(text_losses_at(t, where));
+  }
+  return point;
+}
+
+}  // namespace detail
+
+/// A stored arm. Throws FormatError for missing or mistyped keys.
+inline ArmRun arm_run_from_json(const Json& json, const std::string& where) {
+  ArmRun run{.arm = detail::value_at<std::string>(json, "arm", where),
+             .seed = detail::value_at<std::uint64_t>(json, "seed", where),
+             .points = {}};
+  for (const Json& p : detail::value_at<Json>(json, "points", where)) {
+    run.points.push_back(detail::finetune_point_at(p, where));
+  }
+  return run;
+}
+
+namespace detail {
+
+inline std::string contrast_text(const FinetuneComparison& c) {
+  return std::string(name_of(c.verdict)) + " against " + text_of(c.contrast.control) + " (" +
+         std::string(name_of(c.contrast.kind)) + "): " + signed_text(c.documents.delta_percent, 2) +
+         " % perplexity, interval " + interval_text(c.documents);
+}
+
+/// The contrast on unseen text that decides: the first that is not better, else the first.
+inline const FinetuneComparison* deciding_contrast(const FinetuneResult& r,
+                                                   const PointName& point) {
+  const FinetuneComparison* deciding = nullptr;
+  int rank = -1;
+  for (const FinetuneComparison& c : r.comparisons) {
+    if (!(c.contrast.treated == point) || c.text != unseen_text) continue;
+    const int own = c.verdict == ContrastVerdict::worse       ? 2
+                    : c.verdict == ContrastVerdict::undecided ? 1
+                                                              : 0;
+    if (own <= rank) continue;
+    rank = own;
+    deciding = &c;
+  }
+  return deciding;
+}
+
+}  // namespace detail
+
+/// One line for each treated point: is it better than its controls, and is the baseline kept?
+inline std::string finetune_headline(const FinetuneResult& r) {
+  std::string text;
+  for (const TreatedVerdict& v : r.verdicts) {
+    text += text_of(v.point) + " better than its controls: " + std::string(name_of(v.gains));
+    if (const FinetuneComparison* c = detail::deciding_contrast(r, v.point)) {
+      text += "; " + detail::contrast_text(*c);
+    }
+    text += "; baseline kept within " + fixed_text(r.options.margin_percent, 1) +
+            " %: " + detail::verdict_text(v.kept.verdict) + ".\n";
+  }
+  return text;
+}
+
+/// All comparisons.
+inline TextTable finetune_table(const FinetuneResult& r) {
+  TextTable table({"treated", "control", "kind", "text", "% perplexity", "documents", "seeds",
+                   "tokens", "FLOPs", "verdict"});
+  for (const FinetuneComparison& c : r.comparisons) {
+    const std::string seeds =
+        c.seeds ? "[" + signed_text(c.seeds->low, 2) + ", " + signed_text(c.seeds->high, 2) + "]"
+                : "–";
+    table.add({text_of(c.contrast.treated), text_of(c.contrast.control),
+               std::string(name_of(c.contrast.kind)), c.text,
+               signed_text(c.documents.delta_percent, 2), detail::interval_text(c.documents), seeds,
+               fixed_text(c.token_ratio, 2), fixed_text(c.flops_ratio, 2),
+               std::string(name_of(c.verdict))});
+  }
+  return table;
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
