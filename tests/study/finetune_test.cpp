@@ -19,7 +19,7 @@ namespace {
 using namespace wanamaker_test;
 
 constexpr Index tuned_width = 8;
-constexpr Index tuned_vocabulary = 20;
+constexpr TokenId tuned_vocabulary = 20;
 constexpr Index tuned_layers = 3;
 
 ModelConfig tuned_config() {

@@ -82,6 +82,9 @@ inline OrderedJson json_of(const TreatedVerdict& v) {
   return {{"point", text_of(v.point)},
           {"gains", std::string(name_of(v.gains))},
           {"kept", std::string(name_of(v.kept.verdict))},
+          {"kept_delta_percent", v.kept.comparison.delta_percent},
+          {"kept_ci_low_percent", detail::json_or_null(v.kept.comparison.ci_low_percent)},
+          {"kept_ci_high_percent", detail::json_or_null(v.kept.comparison.ci_high_percent)},
           {"kept_p_value", detail::json_or_null(v.kept.p_value)},
           {"kept_documents_needed", detail::json_or_null(v.kept.documents_needed)}};
 }
