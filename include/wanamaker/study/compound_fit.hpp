@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/gate/gated_mlp.hpp"
 #include "wanamaker/gate/references.hpp"
 #include "wanamaker/study/gate_ladder.hpp"
