@@ -2,6 +2,7 @@
 // that arms are comparable, resumable and the same for any number of threads.
 #include "wanamaker/study/finetune.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -12,6 +13,7 @@
 #include "planted_model.hpp"
 #include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/report/finetune_report.hpp"
+#include "wanamaker/report/finetune_tables.hpp"
 #include "wanamaker/train/initialise.hpp"
 
 namespace {
@@ -45,6 +47,16 @@ TokenizedCorpus successor_corpus(Index documents, std::uint64_t seed) {
     corpus.documents.push_back(std::move(document));
   }
   return corpus;
+}
+
+/// Passages of one window whose last word has one token or two.
+PassageCorpus tuning_passages() {
+  PassageCorpus passages{.corpus = successor_corpus(5, 23)};
+  for (TokenizedDocument& document : passages.corpus.documents) {
+    document.ids.resize(12);
+    passages.target_tokens.push_back(1 + document.index % 2);
+  }
+  return passages;
 }
 
 Splits tuning_splits(Index documents) {
@@ -96,6 +108,7 @@ struct TuningBench {
             .splits = splits,
             .workspace = workspace,
             .other = &other,
+            .last_words = asks_last_words ? &passages : nullptr,
             .rule = {.window = 16, .stride = 16},
             .options = std::move(options),
             .executor = backend.executor()};
@@ -110,6 +123,8 @@ struct TuningBench {
   AnyTransformer<B> model;
   TokenizedCorpus corpus = successor_corpus(48, 21);
   TokenizedCorpus other = successor_corpus(6, 22);
+  PassageCorpus passages = tuning_passages();
+  bool asks_last_words = false;
   Splits splits = tuning_splits(48);
   Workspace<B> workspace;
 };
@@ -400,9 +415,73 @@ TEST_CASE("controls have as many tokens, or as many FLOPs to half a step") {
   CHECK(compared == 3 * (5 + 2 * 6));  // texts; contrasts of progressive and of two gated arms
   CHECK(result.verdicts.size() == 3);
   const std::string headline = finetune_headline(result);
-  CHECK(headline.starts_with("progressive/final better than its controls: "));
-  CHECK_FALSE(finetune_table(result).empty());
+  CHECK(
+      headline.starts_with(result.model.name + ", progressive/final: better than its controls: "));
   CHECK_FALSE(json_of(result).dump().empty());
+}
+
+TEST_CASE("last words are scored as one token each, and their hits are counted") {
+  TuningBench bench;
+  bench.asks_last_words = true;
+  const LoneArm untouched(bench, untouched_recipe());
+  const TextLosses& words = untouched.run.points.front().texts.back();
+  CHECK(words.text == last_words_text);
+  const std::vector<Index> all{0, 1, 2, 3, 4};
+  const auto measured = measure_last_words(
+      bench.backend, bench.model, bench.passages.corpus, bench.passages.target_tokens,
+      make_evaluation_set(bench.passages.corpus, all, untouched.input.rule), {}, bench.workspace);
+  CHECK(words.perplexity() == measured.last_words->perplexity);
+  CHECK(*words.accuracy() == measured.last_words->accuracy);
+  CHECK(words.tokens == std::vector<Index>(5, 1));
+  CHECK_FALSE(untouched.run.points.front().texts.front().accuracy());
+
+  // By hand: hits of two seeds against one; differences 0.5, 1, 0, of mean 0.5 and standard error
+  // 0.5/√3; t of two degrees is 4.30265.
+  const auto run = [](const char* arm, std::uint64_t seed, std::vector<double> hits) {
+    FinetunePoint point{.stage = "end"};
+    point.texts = {{last_words_text, {1, 1, 1}, {2, 2, 2}, std::move(hits)}};
+    return ArmRun{arm, seed, {point}};
+  };
+  const std::vector<ArmRun> runs{run("a", 4, {1, 1, 0}), run("a", 5, {0, 1, 0}),
+                                 run("b", 4, {0, 0, 0})};
+  const FinetuneOptions options = tuning_options();
+  const FinetuneComparison compared =
+      FinetuneComparisons(runs, options)
+          .compare({{"a", "end"}, {"b", "end"}, ControlKind::untouched}, last_words_text);
+  REQUIRE(compared.accuracy);
+  CHECK(compared.accuracy->treated == 0.5 * (2.0 / 3) + 0.5 * (1.0 / 3));
+  CHECK(compared.accuracy->control == 0);
+  CHECK(std::abs(compared.accuracy->interval->high - (0.5 + 4.30265 * 0.5 / std::sqrt(3))) < 1e-5);
+}
+
+TEST_CASE("training losses of all steps are kept, drawn and listed") {
+  TuningBench bench;
+  const FinetuneInput<B> input = bench.input();
+  FinetunePlan plan = progressive_plan(tuning_options().recipes);
+  const FinetuneResult result = run_finetune(input, plan);
+  const FinetunePoint& point =
+      wanamaker::detail::point_of(result.runs, {"progressive", "final"}, 5);
+  CHECK(point.losses.size() == 4);
+  CHECK(*point.first_loss ==
+        (point.losses[0] + point.losses[1] + point.losses[2] + point.losses[3]) / 4);
+  const std::string csv = finetune_losses_csv(result).csv();
+  CHECK(csv.find("progressive,5,final,7," + exact_text(point.losses[0])) != csv.npos);
+  const auto mean = wanamaker::detail::mean_losses(result, "progressive");
+  REQUIRE(mean.size() == 10);
+  const FinetunePoint& other =
+      wanamaker::detail::point_of(result.runs, {"progressive", "final"}, 4);
+  CHECK(mean[9] == 0.5 * (point.losses[3] + other.losses[3]));
+  const auto smooth = wanamaker::detail::smoothed("", {1, 2, 6}, 2);
+  CHECK(smooth.x == std::vector<double>{2, 3});
+  CHECK(smooth.y == std::vector<double>{1.5, 4});
+  CHECK(finetune_svg(result).find("plain-10") != std::string::npos);
+  const std::string points = finetune_points_table(result).aligned();
+  CHECK(points.find("progressive/layer-1") != points.npos);
+  CHECK(finetune_gap_table(result).csv().find("linear/linear") != std::string::npos);
+  const std::string table = finetune_table(result).csv();
+  // Against the untouched model, equal tokens, full, untuned, equal FLOPs, and a header.
+  CHECK(std::count(table.begin(), table.end(), '\n') == 6);
+  CHECK(finetune_csv(result).csv().find(",other,") != std::string::npos);
 }
 
 TEST_CASE("a point against itself differs by nothing") {
@@ -447,6 +526,7 @@ TEST_CASE("verdicts need both intervals on one side") {
 TEST_CASE("fine-tuning is the same for one thread and two, and after a resumption") {
   const auto json_with = [](ExecutorRef executor, const FinetuneCheckpoint& checkpoint) {
     TuningBench bench(executor);
+    bench.asks_last_words = true;
     const FinetuneInput<B> input = bench.input();
     return json_of(run_finetune(input, whole_plan(), checkpoint)).dump();
   };

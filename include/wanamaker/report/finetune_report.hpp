@@ -1,4 +1,4 @@
-// Fine-tuning experiments to JSON and to a page whose first line is the verdict; stored arms back.
+// Fine-tuning experiments to JSON, and stored arms back.
 #pragma once
 
 #include <string>
@@ -7,7 +7,6 @@
 
 #include "wanamaker/report/result_json.hpp"
 #include "wanamaker/report/result_reading.hpp"
-#include "wanamaker/report/result_tables.hpp"
 #include "wanamaker/study/finetune_result.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -17,8 +16,10 @@ inline OrderedJson json_of(const TextLosses& t) {
           {"tokens", t.token_sum()},
           {"nll_sum", t.nll_sum()},
           {"perplexity", t.perplexity()},
+          {"accuracy", detail::json_or_null(t.accuracy())},
           {"document_tokens", t.tokens},
-          {"document_nll", t.nll}};
+          {"document_nll", t.nll},
+          {"document_hits", t.hits}};
 }
 
 inline OrderedJson json_of(const LayerState& l) {
@@ -40,6 +41,7 @@ inline OrderedJson json_of(const FinetunePoint& p) {
           {"training_flops", p.training_flops},
           {"first_loss", detail::json_or_null(p.first_loss)},
           {"last_loss", detail::json_or_null(p.last_loss)},
+          {"losses", p.losses},
           {"fraction_linear", p.fraction_linear},
           {"flops_fraction_mlp", p.flops_fraction_mlp},
           {"flops_fraction_total", p.flops_fraction_total},
@@ -54,6 +56,15 @@ inline OrderedJson json_of(const ArmRun& r) {
   return {{"arm", r.arm}, {"seed", r.seed}, {"points", points}};
 }
 
+namespace detail {
+
+inline OrderedJson json_of(const std::optional<AccuracyDifference>& a) {
+  if (!a) return nullptr;
+  return {{"treated", a->treated}, {"control", a->control}, {"interval", json_of(a->interval)}};
+}
+
+}  // namespace detail
+
 inline OrderedJson json_of(const FinetuneComparison& c) {
   OrderedJson json{{"treated", text_of(c.contrast.treated)},
                    {"control", text_of(c.contrast.control)},
@@ -65,8 +76,16 @@ inline OrderedJson json_of(const FinetuneComparison& c) {
                {"seed_interval_percent", detail::json_of(c.seeds)},
                {"token_ratio", c.token_ratio},
                {"flops_ratio", c.flops_ratio},
-               {"documents_needed", detail::json_or_null(c.documents_needed)}});
+               {"documents_needed", detail::json_or_null(c.documents_needed)},
+               {"accuracy", detail::json_of(c.accuracy)}});
   return json;
+}
+
+inline OrderedJson json_of(const EvaluatedText& t) {
+  return {{"text", t.name},
+          {"documents", t.documents},
+          {"tokens", t.tokens},
+          {"token_ids_hash", t.token_ids_hash}};
 }
 
 inline OrderedJson json_of(const TextGap& g) {
@@ -127,6 +146,7 @@ inline OrderedJson json_of(const FinetuneResult& r) {
           {"model", json_of(r.model)},
           {"options", detail::json_of(r.options)},
           {"train", {{"documents", r.train_documents}, {"tokens", r.train_tokens}}},
+          {"texts", detail::json_list(r.texts)},
           {"verdicts", detail::json_list(r.verdicts)},
           {"comparisons", detail::json_list(r.comparisons)},
           {"gaps", detail::json_list(r.gaps)},
@@ -158,7 +178,8 @@ inline LayerState layer_state_at(const Json& json, const std::string& where) {
 inline TextLosses text_losses_at(const Json& json, const std::string& where) {
   return {.text = value_at<std::string>(json, "text", where),
           .tokens = value_at<std::vector<Index>>(json, "document_tokens", where),
-          .nll = value_at<std::vector<double>>(json, "document_nll", where)};
+          .nll = value_at<std::vector<double>>(json, "document_nll", where),
+          .hits = value_at<std::vector<double>>(json, "document_hits", where)};
 }
 
 inline FinetunePoint finetune_point_at(const Json& json, const std::string& where) {
@@ -169,6 +190,7 @@ inline FinetunePoint finetune_point_at(const Json& json, const std::string& wher
                       .training_flops = number("training_flops"),
                       .first_loss = optional_at(json, "first_loss", where),
                       .last_loss = optional_at(json, "last_loss", where),
+                      .losses = value_at<std::vector<double>>(json, "losses", where),
                       .layers = {},
                       .fraction_linear = number("fraction_linear"),
                       .flops_fraction_mlp = number("flops_fraction_mlp"),
@@ -194,64 +216,6 @@ inline ArmRun arm_run_from_json(const Json& json, const std::string& where) {
     run.points.push_back(detail::finetune_point_at(p, where));
   }
   return run;
-}
-
-namespace detail {
-
-inline std::string contrast_text(const FinetuneComparison& c) {
-  return std::string(name_of(c.verdict)) + " against " + text_of(c.contrast.control) + " (" +
-         std::string(name_of(c.contrast.kind)) + "): " + signed_text(c.documents.delta_percent, 2) +
-         " % perplexity, interval " + interval_text(c.documents);
-}
-
-/// The contrast on unseen text that decides: the first that is not better, else the first.
-inline const FinetuneComparison* deciding_contrast(const FinetuneResult& r,
-                                                   const PointName& point) {
-  const FinetuneComparison* deciding = nullptr;
-  int rank = -1;
-  for (const FinetuneComparison& c : r.comparisons) {
-    if (!(c.contrast.treated == point) || c.text != unseen_text) continue;
-    const int own = c.verdict == ContrastVerdict::worse       ? 2
-                    : c.verdict == ContrastVerdict::undecided ? 1
-                                                              : 0;
-    if (own <= rank) continue;
-    rank = own;
-    deciding = &c;
-  }
-  return deciding;
-}
-
-}  // namespace detail
-
-/// One line for each treated point: is it better than its controls, and is the baseline kept?
-inline std::string finetune_headline(const FinetuneResult& r) {
-  std::string text;
-  for (const TreatedVerdict& v : r.verdicts) {
-    text += text_of(v.point) + " better than its controls: " + std::string(name_of(v.gains));
-    if (const FinetuneComparison* c = detail::deciding_contrast(r, v.point)) {
-      text += "; " + detail::contrast_text(*c);
-    }
-    text += "; baseline kept within " + fixed_text(r.options.margin_percent, 1) +
-            " %: " + detail::verdict_text(v.kept.verdict) + ".\n";
-  }
-  return text;
-}
-
-/// All comparisons.
-inline TextTable finetune_table(const FinetuneResult& r) {
-  TextTable table({"treated", "control", "kind", "text", "% perplexity", "documents", "seeds",
-                   "tokens", "FLOPs", "verdict"});
-  for (const FinetuneComparison& c : r.comparisons) {
-    const std::string seeds =
-        c.seeds ? "[" + signed_text(c.seeds->low, 2) + ", " + signed_text(c.seeds->high, 2) + "]"
-                : "–";
-    table.add({text_of(c.contrast.treated), text_of(c.contrast.control),
-               std::string(name_of(c.contrast.kind)), c.text,
-               signed_text(c.documents.delta_percent, 2), detail::interval_text(c.documents), seeds,
-               fixed_text(c.token_ratio, 2), fixed_text(c.flops_ratio, 2),
-               std::string(name_of(c.verdict))});
-  }
-  return table;
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -29,9 +29,10 @@ struct FinetuneInput {
   const TokenizedCorpus& corpus;
   const Splits& splits;  ///< train, fit, select and report are used
   Workspace<B>& workspace;
-  const TokenizedCorpus* other = nullptr;  ///< text of another domain; null: none
-  WindowRule rule{};                       ///< of evaluations and fits
-  Protocol protocol{};                     ///< token_ids_hash is filled in
+  const TokenizedCorpus* other = nullptr;     ///< text of another domain; null: none
+  const PassageCorpus* last_words = nullptr;  ///< passages, each one window; null: none
+  WindowRule rule{};                          ///< of evaluations and fits
+  Protocol protocol{};                        ///< token_ids_hash is filled in
   FinetuneOptions options{};
   ExecutorRef executor{};
   Progress progress{};
@@ -44,6 +45,7 @@ using RoutedShares = std::map<Index, double>;
 struct EvaluationText {
   std::string name{};
   EvaluationSet set{};
+  std::vector<Index> targets{};  ///< of passages: tokens of the last word, by document of the set
 };
 
 namespace detail {
@@ -83,9 +85,11 @@ class FinetuneTexts {
     const std::vector<Index> trained =
         some_trained_documents(in.corpus, in.splits.train, texts_.front().set.tokens);
     texts_.push_back({trained_text, make_evaluation_set(in.corpus, trained, in.rule)});
-    if (in.other == nullptr) return;
-    texts_.push_back(
-        {other_text, make_evaluation_set(*in.other, all_documents(*in.other), in.rule)});
+    if (in.other != nullptr) {
+      texts_.push_back(
+          {other_text, make_evaluation_set(*in.other, all_documents(*in.other), in.rule)});
+    }
+    if (in.last_words != nullptr) add_last_words(*in.last_words, in.rule);
   }
 
   const EvaluationSet& fit() const { return fit_; }
@@ -103,6 +107,13 @@ class FinetuneTexts {
     return joined_documents(chosen, in.options.separator);
   }
 
+  void add_last_words(const PassageCorpus& passages, const WindowRule& rule) {
+    EvaluationText text{last_words_text,
+                        make_evaluation_set(passages.corpus, all_documents(passages.corpus), rule)};
+    text.targets = scored_targets(passages.corpus, passages.target_tokens, text.set);
+    texts_.push_back(std::move(text));
+  }
+
   EvaluationSet fit_;
   EvaluationSet select_;
   std::vector<TokenId> tokens_;
@@ -118,6 +129,18 @@ inline TextLosses losses_by_document(const std::string& text, const EvaluationSe
     const auto count = static_cast<std::size_t>(set.document_offsets[d + 1]) - begin;
     result.tokens.push_back(static_cast<Index>(count));
     result.nll.push_back(sum_of(losses.subspan(begin, count)));
+  }
+  return result;
+}
+
+/// Each passage's last word as if it were one token.
+inline TextLosses losses_of_last_words(const EvaluationText& text, const TokenScores& scores) {
+  TextLosses result{.text = text.name};
+  for (std::size_t d = 0; d < text.targets.size(); ++d) {
+    const LastWordScore score = last_word_score(scores, text.set, text.targets, d);
+    result.tokens.push_back(1);
+    result.nll.push_back(score.nll);
+    result.hits.push_back(score.is_hit ? 1 : 0);
   }
   return result;
 }
@@ -227,6 +250,7 @@ class ArmRunner {
   void add_training(const Stage& stage, const LossCurve& curve, double flops_of_batch) {
     constexpr std::size_t ends = 10;
     const std::size_t first = std::min(ends, curve.size());
+    for (const TrainingStep& step : curve) now_.losses.push_back(step.loss);
     now_.first_loss = mean_loss(curve, first, first);
     now_.last_loss = mean_loss(curve, curve.size(), ends);
     now_.steps += stage.steps;
@@ -247,9 +271,18 @@ class ArmRunner {
     return losses;
   }
 
+  TextLosses text_losses(const EvaluationText& text) {
+    if (text.targets.empty()) {
+      return detail::losses_by_document(text.name, text.set, losses_of(text.set));
+    }
+    const TokenScores scores = run_token_scores(in_.backend, own_.model(), text.set, in_.workspace,
+                                                in_.progress, arm_.name + "/" + now_.stage);
+    return detail::losses_of_last_words(text, scores);
+  }
+
   void evaluate() {
     for (const EvaluationText& text : texts_.texts()) {
-      now_.texts.push_back(detail::losses_by_document(text.name, text.set, losses_of(text.set)));
+      now_.texts.push_back(text_losses(text));
       if (text.name == unseen_text) describe_layers();
     }
     set_rates();

@@ -105,6 +105,10 @@ class FinetuneStudy {
     result.protocol.token_ids_hash = token_ids_hash(texts_.unseen());
     result.train_documents = static_cast<Index>(in_.splits.train.documents.size());
     result.train_tokens = static_cast<Index>(texts_.tokens().size());
+    for (const EvaluationText& text : texts_.texts()) {
+      result.texts.push_back({text.name, static_cast<Index>(text.set.documents.size()),
+                              text.set.scored(), token_ids_hash(text.set)});
+    }
     return result;
   }
 
@@ -154,6 +158,11 @@ class FinetuneStudy {
       }
       plan_.contrasts.push_back({treated, {plain.name, "tuned"}, ControlKind::equal_flops});
     }
+    const auto place = [this](const Contrast& contrast) {
+      return std::find(plan_.treated.begin(), plan_.treated.end(), contrast.treated);
+    };
+    std::stable_sort(plan_.contrasts.begin(), plan_.contrasts.end(),
+                     [&](const Contrast& a, const Contrast& b) { return place(a) < place(b); });
   }
 
   /// Everything that contrasts name but the untouched model, each once.

@@ -85,14 +85,21 @@ inline double delta_of(const PairedSums& sums) {
   return difference / tokens;
 }
 
-/// Student's t interval of the mean over seeds, in per cent; missing for one seed.
-inline std::optional<Interval> seed_interval(const std::vector<double>& deltas, double level) {
-  if (deltas.size() < 2) return std::nullopt;
+/// Student's t interval of the mean; missing for one value.
+inline std::optional<Interval> mean_interval(const std::vector<double>& values, double level) {
+  if (values.size() < 2) return std::nullopt;
   RunningMoments moments;
-  for (const double delta : deltas) moments.add(delta);
-  const double n = static_cast<double>(deltas.size());
+  for (const double value : values) moments.add(value);
+  const double n = static_cast<double>(values.size());
   const double reach = student_t_quantile(0.5 + 0.5 * level, n - 1) * *moments.standard_error();
-  return percent_of_nats(Interval{*moments.mean() - reach, *moments.mean() + reach});
+  return Interval{*moments.mean() - reach, *moments.mean() + reach};
+}
+
+/// The interval of the mean over seeds, in per cent; missing for one seed.
+inline std::optional<Interval> seed_interval(const std::vector<double>& deltas, double level) {
+  const std::optional<Interval> nats = mean_interval(deltas, level);
+  if (!nats) return std::nullopt;
+  return percent_of_nats(*nats);
 }
 
 /// Both intervals on one side of 0; without seeds to compare nothing is decided.
@@ -132,6 +139,7 @@ class FinetuneComparisons {
     result.verdict = detail::contrast_verdict(result.documents, result.seeds);
     result.documents_needed =
         test_non_inferiority(mean, {.percent = 0}, options_.intervals, executor_).documents_needed;
+    result.accuracy = accuracy_of(contrast, text);
     const FinetunePoint& treated = first_point(contrast.treated);
     const FinetunePoint& control = first_point(contrast.control);
     result.flops_ratio = detail::ratio_or_zero(treated.training_flops, control.training_flops);
@@ -177,6 +185,29 @@ class FinetuneComparisons {
       seeds.push_back(detail::paired_sums(*other, *own));
     }
     return seeds;
+  }
+
+  /// Missing where the text has no last words.
+  std::optional<AccuracyDifference> accuracy_of(const Contrast& contrast,
+                                                const std::string& text) const {
+    AccuracyDifference result;
+    std::vector<double> differences;
+    const double share = 1.0 / static_cast<double>(options_.seeds.size());
+    for (const std::uint64_t seed : options_.seeds) {
+      const TextLosses& own =
+          *detail::text_at(detail::point_of(runs_, contrast.treated, seed), text);
+      const TextLosses& other =
+          *detail::text_at(detail::point_of(runs_, contrast.control, seed), text);
+      if (own.hits.empty() || own.hits.size() != other.hits.size()) return std::nullopt;
+      result.treated += share * *own.accuracy();
+      result.control += share * *other.accuracy();
+      differences.resize(own.hits.size());
+      for (std::size_t d = 0; d < differences.size(); ++d) {
+        differences[d] += share * (own.hits[d] - other.hits[d]);
+      }
+    }
+    result.interval = detail::mean_interval(differences, options_.intervals.level);
+    return result;
   }
 
   PairedComparison against_untouched(const PointName& point, const std::string& text) const {

@@ -43,12 +43,16 @@ struct Arm {
 inline constexpr const char* unseen_text = "unseen";    ///< report split: the domain trained on
 inline constexpr const char* trained_text = "trained";  ///< documents of the train split
 inline constexpr const char* other_text = "other";      ///< another domain
+/// Passages whose last words are predicted: each counts as one token, the word.
+inline constexpr const char* last_words_text = "last-words";
 
 /// Losses of one text by document.
 struct TextLosses {
   std::string text{};
   std::vector<Index> tokens{};  ///< scored
   std::vector<double> nll{};    ///< nats
+  /// Of last words, 1 where all tokens of the word are the model's first choices, else 0.
+  std::vector<double> hits{};
 
   Index token_sum() const {
     Index sum = 0;
@@ -57,6 +61,11 @@ struct TextLosses {
   }
   double nll_sum() const { return sum_of(nll); }
   double perplexity() const { return perplexity_of(nll_sum() / static_cast<double>(token_sum())); }
+  /// Share of the last words that were hit.
+  std::optional<double> accuracy() const {
+    if (hits.empty()) return std::nullopt;
+    return sum_of(hits) / static_cast<double>(hits.size());
+  }
 };
 
 /// A layer that does not have its MLP alone, at an evaluation.
@@ -79,6 +88,7 @@ struct FinetunePoint {
   /// Mean training loss, penalties not included, of the stage's first and last ten steps.
   std::optional<double> first_loss{};
   std::optional<double> last_loss{};
+  std::vector<double> losses{};  ///< of the stage's steps, nats per token
   std::vector<LayerState> layers{};
   double fraction_linear = 0;  ///< over all layers; blends count as 0
   double flops_fraction_mlp = 1;
@@ -179,6 +189,13 @@ constexpr std::string_view name_of(ContrastVerdict verdict) {
   return "";
 }
 
+/// Share of last words that are hit, means over the seeds.
+struct AccuracyDifference {
+  double treated = 0;
+  double control = 0;
+  std::optional<Interval> interval{};  ///< of treated − control; Student's t over passages
+};
+
 /// Treated against control on one text. Differences are means over the seeds, document by document.
 struct FinetuneComparison {
   Contrast contrast{};
@@ -188,7 +205,8 @@ struct FinetuneComparison {
   std::optional<Interval> seeds{};   ///< per cent; Student's t over the seeds, from two on
   double flops_ratio = 0;            ///< training FLOPs, treated over control; 0: control has none
   double token_ratio = 0;            ///< tokens seen, the same
-  std::optional<Index> documents_needed{};  ///< to show with probability 0.8 that it is better
+  std::optional<Index> documents_needed{};       ///< to show with probability 0.8 that it is better
+  std::optional<AccuracyDifference> accuracy{};  ///< of last words
   ContrastVerdict verdict = ContrastVerdict::undecided;
 };
 
@@ -227,6 +245,14 @@ struct TreatedVerdict {
   NonInferiorityResult kept{};
 };
 
+/// A text that every point was evaluated on.
+struct EvaluatedText {
+  std::string name{};
+  Index documents = 0;
+  Index tokens = 0;  ///< scored; of last words the passages' tokens
+  std::string token_ids_hash{};
+};
+
 struct FinetuneResult {
   std::string command{};
   Protocol protocol{};
@@ -234,6 +260,7 @@ struct FinetuneResult {
   FinetuneOptions options{};
   Index train_documents = 0;
   Index train_tokens = 0;  ///< of the documents, separators included
+  std::vector<EvaluatedText> texts{};
   std::vector<ArmRun> runs{};
   std::vector<FinetuneComparison> comparisons{};
   std::vector<TextGap> gaps{};

@@ -103,23 +103,55 @@ inline PerplexityResult perplexity_result(std::span<const double> losses,
   return result;
 }
 
+/// How one last word is predicted: all its tokens at once.
+struct LastWordScore {
+  bool is_hit = false;  ///< all of them are greedy choices
+  double nll = 0;
+};
+
 /// `targets[i]`: tokens of the last word of document i of the set, whose losses are the document's
 /// last.
+inline LastWordScore last_word_score(const TokenScores& scores, const EvaluationSet& set,
+                                     std::span<const Index> targets, std::size_t i) {
+  const auto end = static_cast<std::size_t>(set.document_offsets[i + 1]);
+  const auto count = static_cast<std::size_t>(targets[i]);
+  const auto ranks = std::span(scores.ranks).subspan(end - count, count);
+  return {std::all_of(ranks.begin(), ranks.end(), [](double rank) { return rank == 0; }),
+          sum_of(std::span(scores.losses).subspan(end - count, count))};
+}
+
 inline LastWordResult last_word_result(const TokenScores& scores, const EvaluationSet& set,
                                        std::span<const Index> targets) {
   LastWordResult result{.passages = static_cast<Index>(set.documents.size())};
   double hits = 0, nll = 0;
   for (std::size_t i = 0; i < set.documents.size(); ++i) {
-    const auto end = static_cast<std::size_t>(set.document_offsets[i + 1]);
-    const auto count = static_cast<std::size_t>(targets[i]);
-    const auto ranks = std::span(scores.ranks).subspan(end - count, count);
-    hits += std::all_of(ranks.begin(), ranks.end(), [](double rank) { return rank == 0; }) ? 1 : 0;
-    nll += sum_of(std::span(scores.losses).subspan(end - count, count));
+    const LastWordScore score = last_word_score(scores, set, targets, i);
+    hits += score.is_hit ? 1 : 0;
+    nll += score.nll;
   }
   const auto passages = static_cast<double>(result.passages);
   result.accuracy = hits / passages;
   result.perplexity = perplexity_of(nll / passages);
   return result;
+}
+
+/// Tokens of the last word of each document of the set, from those of all documents. Throws
+/// ProtocolError where the set does not score all tokens of one.
+inline std::vector<Index> scored_targets(const TokenizedCorpus& corpus,
+                                         std::span<const Index> target_tokens,
+                                         const EvaluationSet& set) {
+  std::vector<Index> targets;
+  for (std::size_t i = 0; i < set.documents.size(); ++i) {
+    const auto document = static_cast<std::size_t>(set.documents[i]);
+    targets.push_back(target_tokens[document]);
+    if (targets[i] <= set.document_offsets[i + 1] - set.document_offsets[i]) continue;
+    throw ProtocolError({.id = "protocol/last-word-not-scored",
+                         .where = corpus.documents[document].source,
+                         .what = "the window rule does not score the whole last word",
+                         .expected = std::to_string(targets[i]) + " scored tokens",
+                         .mend = "use windows as long as the passages"});
+  }
+  return targets;
 }
 
 }  // namespace detail
@@ -145,17 +177,7 @@ PerplexityResult measure_last_words(B& backend, const AnyTransformer<B>& model,
                                     std::span<const Index> target_tokens, const EvaluationSet& set,
                                     const Protocol& protocol, Workspace<B>& workspace,
                                     const Progress& progress = {}) {
-  std::vector<Index> targets;
-  for (std::size_t i = 0; i < set.documents.size(); ++i) {
-    const auto document = static_cast<std::size_t>(set.documents[i]);
-    targets.push_back(target_tokens[document]);
-    if (targets[i] <= set.document_offsets[i + 1] - set.document_offsets[i]) continue;
-    throw ProtocolError({.id = "protocol/last-word-not-scored",
-                         .where = corpus.documents[document].source,
-                         .what = "the window rule does not score the whole last word",
-                         .expected = std::to_string(targets[i]) + " scored tokens",
-                         .mend = "use windows as long as the passages"});
-  }
+  const std::vector<Index> targets = detail::scored_targets(corpus, target_tokens, set);
   const TokenScores scores =
       run_token_scores(backend, model, set, workspace, progress, "perplexity");
   PerplexityResult result =
