@@ -71,10 +71,11 @@ struct Axis {
   }
 };
 
-inline Axis axis_of(double low, double high, double begin, double end) {
+/// About so many ticks as `intervals`.
+inline Axis axis_of(double low, double high, double begin, double end, double intervals = 8) {
   if (!(low <= high)) low = 0, high = 1;
   if (low == high) low -= 0.5, high += 0.5;
-  const double rough = (high - low) / 8;
+  const double rough = (high - low) / intervals;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   const double share = rough / power;
   const double step = power * (share <= 1 ? 1 : share <= 2 ? 2 : share <= 5 ? 5 : 10);
