@@ -72,9 +72,9 @@ function(wanamaker_program_from_folder name folder)
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder}
     UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # The sources that include the same large headers are compiled as one unit; the engines, which
-  # take longest, at the same time.
+  # take longest, and the report, which needs no models, at the same time.
   foreach(source IN LISTS sources)
-    if(NOT source MATCHES "/engine[^/]*$")
+    if(NOT source MATCHES "/(engine|report)[^/]*$")
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP program)
     endif()
   endforeach()

@@ -434,6 +434,7 @@ void run_all(const Options& options) {
   std::cout << "\n" << wanamaker::perplexity_table(perplexities).aligned();
   if (!is_rigorous) std::cout << "gate-curve and compound have no published procedure.\n";
   std::cout << "Everything measured is in " << options.out.string() << "/.\n";
+  write_report(options.out);
 }
 
 }  // namespace study

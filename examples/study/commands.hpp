@@ -13,10 +13,16 @@ void run_gate_curve(const Options& options);
 void run_compound(const Options& options);
 void run_generate(const Options& options);
 void run_pretrain(const Options& options);
-/// All that measure, and a summary.
+/// The results in --out as a page to read.
+void run_report(const Options& options);
+/// All that measure, a summary and the page.
 void run_all(const Options& options);
 
 // What commands have in common.
+/// Writes report.html and report.md of the results in the folder and prints what was found.
+/// Throws what read_result_folder
+/// and study_report throw, and wanamaker::FileError.
+void write_report(const std::filesystem::path& folder);
 /// Throws wanamaker::FileError where the folder cannot be made.
 void make_folder(const std::filesystem::path& folder);
 wanamaker::Index thread_count(const Options& options);

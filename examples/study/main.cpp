@@ -19,6 +19,7 @@ int run(const study::Options& options) {
   if (options.command == "compound") study::run_compound(options);
   if (options.command == "generate") study::run_generate(options);
   if (options.command == "pretrain") study::run_pretrain(options);
+  if (options.command == "report") study::run_report(options);
   if (options.command == "all") study::run_all(options);
   study::check_output_written();
   return 0;

@@ -334,12 +334,22 @@ void describe_writing(CLI::App& app, Options& o) {
   add_training_options(*pretrain, o);
 }
 
+void describe_reports(CLI::App& app, Options& o) {
+  CLI::App* report = app.add_subcommand(
+      "report", "turn a folder of results into report.html and report.md: pictures, verdicts");
+  report->add_option("folder", o.out, "what --out of other commands was")
+      ->type_name("FOLDER")
+      ->capture_default_str();
+}
+
 void describe_commands(CLI::App& app, Options& o) {
   describe_reading(app, o);
   describe_experiments(app, o);
   describe_writing(app, o);
+  describe_reports(app, o);
 
-  CLI::App* all = app.add_subcommand("all", "everything: perplexity, sweep, gate-curve, compound");
+  CLI::App* all = app.add_subcommand(
+      "all", "everything: perplexity, sweep, gate-curve, compound, and the report of them");
   add_input_options(*all, o);
   add_run_options(*all, o);
   add_sweep_options(*all, o);

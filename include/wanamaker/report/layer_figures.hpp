@@ -81,7 +81,7 @@ inline std::optional<double> median_of(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  return values.size() % 2 == 1 ? values[half] : values[half - 1] / 2 + values[half] / 2;
 }
 
 /// Values that layers have.
@@ -103,7 +103,9 @@ inline std::optional<double> documents_to_tell(const Estimate& e, double limit,
   const double error = (*e.high - *e.low) / 2 / normal_quantile(0.975);
   const double z = normal_quantile(0.95) + normal_quantile(0.8);
   const double ratio = z * error / (limit - *e.value);
-  return std::max(2.0, std::ceil(*documents * ratio * ratio));
+  const double needed = std::ceil(*documents * ratio * ratio);
+  if (!std::isfinite(needed)) return std::nullopt;
+  return std::max(2.0, needed);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

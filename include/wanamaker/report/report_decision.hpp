@@ -2,7 +2,11 @@
 // clusters, features, single positions.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "wanamaker/report/line_plot_svg.hpp"
@@ -174,20 +178,21 @@ inline void add_decision(ReportDocument& document, const std::vector<ModelResult
                                                 {"clusters", detail::add_clusters},
                                                 {"features", detail::add_features},
                                                 {"marginal", detail::add_marginal}};
-  std::string missing;
   for (const ModelResults& model : models) {
-    bool has_heading = false;
+    const bool measured = std::any_of(std::begin(parts), std::end(parts), [&](const auto& part) {
+      return static_cast<bool>(model.result(part.first));
+    });
+    if (measured) detail::add_model_heading(document, models, model);
     for (const auto& [command, add] : parts) {
-      const ResultView result = model.result(command);
-      if (!result) {
-        missing += (missing.empty() ? "" : ", ") + std::string(command);
-        if (models.size() > 1) missing += " of " + model.name;
-        continue;
-      }
-      if (!has_heading) detail::add_model_heading(document, models, model);
-      has_heading = true;
-      add(document, result);
+      if (const ResultView result = model.result(command)) add(document, result);
     }
+  }
+  std::string missing;
+  for (const auto& part : parts) {
+    const bool measured = std::any_of(models.begin(), models.end(), [&](const ModelResults& model) {
+      return static_cast<bool>(model.result(part.first));
+    });
+    if (!measured) missing += (missing.empty() ? "" : ", ") + std::string(part.first);
   }
   if (!missing.empty()) document.text("Not measured: " + missing + ".", TextRole::note);
 }

@@ -55,7 +55,7 @@ th { font-weight: 600; color: var(--quiet); vertical-align: bottom }
 th.n { text-align: right }
 td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
 td.long { min-width: 14rem; overflow-wrap: anywhere }
-td.holds, td.fails, td.open { font-weight: 600; white-space: nowrap }
+td.holds, td.fails, td.open { font-weight: 600; min-width: 6.5rem }
 td.holds { color: var(--good) } td.holds::before { content: "✓ " }
 td.fails { color: var(--bad) } td.fails::before { content: "✗ " }
 td.open { color: var(--open) } td.open::before { content: "? " }

@@ -43,7 +43,7 @@ inline FigureBlock training_figure(const ResultView& run, const std::string& poi
   return {title,
           "",
           {forest_svg({{"95 % over documents", 0}, {"95 % over seeds", 1}}, rows, title,
-                      "change of perplexity, per cent: below 0 it is better", 96)},
+                      "perplexity, per cent; below 0: better", 96)},
           "equal-tokens, equal-flops: plain fine-tuning. full: the MLPs put back after the same "
           "training. tokens, FLOPs: of training, treated over control.",
           comparison_table(comparisons)};
