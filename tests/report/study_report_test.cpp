@@ -217,7 +217,7 @@ TEST_CASE("huge values are drawn at the edge and written short") {
   const std::string html = report_html(model);
   CHECK(holds_text(html, "1e+308"));
   CHECK(!holds_text(html, "\"nan"));
-  for (const char* infinite : {" inf", ">inf", "+inf", "−inf", "\"inf"}) {
+  for (const char* infinite : {" inf ", ">inf", "+inf", "−inf", "\"inf"}) {
     CHECK(!holds_text(html, infinite));
   }
 }
