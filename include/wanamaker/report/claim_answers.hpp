@@ -290,6 +290,11 @@ inline ClaimState state_named(const std::string& name) {
                                                     : ClaimState::undecided;
 }
 
+/// An arm's model at the end of a stage, as fine-tuning results name it.
+inline std::string point_text(const std::string& arm, const std::string& stage) {
+  return arm + "/" + stage;
+}
+
 /// The comparison that matters most for a treated point: on unseen text, at equal tokens.
 inline ResultView matched_comparison(const ResultView& run, const std::string& point) {
   for (const char* kind : {"equal-flops", "equal-tokens"}) {
@@ -303,7 +308,8 @@ inline ResultView matched_comparison(const ResultView& run, const std::string& p
 }
 
 inline ClaimAnswer answer_training(const ResultView& run, const std::string& command,
-                                   const std::string& point) {
+                                   const std::string& stage) {
+  const std::string point = point_text(command, stage);
   const ResultView verdict = run.item("verdicts", "point", point);
   if (!verdict) return not_measured(command);
   const ResultView c = matched_comparison(run, point);
@@ -323,7 +329,8 @@ inline ClaimAnswer answer_training(const ResultView& run, const std::string& com
 
 inline ClaimAnswer answer_overfitting(const ModelResults& model) {
   for (const char* command : {"control", "progressive", "two-phase"}) {
-    const ResultView gap = model.result(command).item("gaps", "point", "linear/linear");
+    const ResultView gap =
+        model.result(command).item("gaps", "point", point_text("linear", "linear"));
     if (!gap) continue;
     const auto unseen = gap.number("unseen_nats");
     const auto range = gap.range("interval_nats");
@@ -372,9 +379,9 @@ inline ClaimAnswer answer_by_number(int number, const ModelResults& model) {
     case 9:
       return answer_architecture(layers);
     case 10:
-      return answer_training(model.result("progressive"), "progressive", "progressive/final");
+      return answer_training(model.result("progressive"), "progressive", "final");
     case 11:
-      return answer_training(model.result("two-phase"), "two-phase", "two-phase/hard");
+      return answer_training(model.result("two-phase"), "two-phase", "hard");
     case 12:
       return answer_overfitting(model);
     default:
