@@ -36,6 +36,14 @@ TEST_CASE("points lie where the axes say") {
   CHECK(svg.find("prefers-color-scheme: dark") != svg.npos);
 }
 
+TEST_CASE("what is counted has no ticks between whole numbers, and a single point is seen") {
+  const std::string layers = curve_svg({{"a", {3, 4}, {0, 1}}}, {"t", "layer", "y"});
+  CHECK(layers.find(">3<") != layers.npos);
+  CHECK(layers.find(">3.5<") == layers.npos);
+  CHECK(layers.find(">3.2<") == layers.npos);
+  CHECK(count_of(curve_svg({{"a", {3}, {1}}}, {"t", "layer", "y"}), "<circle") == 1);
+}
+
 TEST_CASE("ticks are round numbers inside the axis") {
   const auto ticks = [](double low, double high) {
     return detail::axis_of(low, high, 0, 1).ticks();
@@ -60,7 +68,9 @@ TEST_CASE("texts stay texts, and several curves are named and look different") {
   CHECK(svg.find("<b>") == svg.npos);
   CHECK(count_of(svg, "&lt;b&gt;&amp;&quot;") == 2);  // at the curve and in the legend
   CHECK(svg.find("a &lt; b") != svg.npos);
-  CHECK(count_of(svg, "#0072b2") == 2);
-  CHECK(count_of(svg, "#d55e00") == 2);
+  CHECK(count_of(svg, "stroke=\"#0072b2\"") == 2);
+  CHECK(count_of(svg, "stroke=\"#d55e00\"") == 2);
+  CHECK(count_of(svg, "<circle") == 4);
+  CHECK(svg.find("viewBox=\"0 0 720 418\"") != svg.npos);  // with a line for the legend
   CHECK(count_of(svg, "stroke-dasharray=\"8 4\"") == 2);
 }

@@ -95,6 +95,7 @@ class CurvePicture {
     });
     const double margin = y[0] < y[1] ? 0.05 * (y[1] - y[0]) : 0;
     x_ = axis_of(x[0], x[1], left, width - 20);
+    if (is_counted_along_x()) x_.step = std::max(1.0, x_.step);
     y_ = axis_of(y[0] - margin, y[1] + margin, height - 60, top);
   }
 
@@ -130,11 +131,24 @@ class CurvePicture {
     }
   }
 
+  // Layers and steps have no halves.
+  bool is_counted_along_x() const {
+    bool all = true;
+    for_each_point([&](const Curve&, double x, double) { all = all && x == std::floor(x); });
+    return all;
+  }
+
+  // Below the picture, so that it hides no curve.
+  double legend_height() const {
+    constexpr double line = 18;
+    return curves_.size() > 1 ? line * static_cast<double>((curves_.size() + 1) / 2) : 0;
+  }
+
   std::string head() const {
     const std::string title = xml_text(labels_.title);
-    return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 400\" role=\"img\" "
-           "aria-label=\"" +
-           title + "\">\n<title>" + title +
+    return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 " +
+           short_number(height + legend_height()) + "\" role=\"img\" aria-label=\"" + title +
+           "\">\n<title>" + title +
            "</title>\n<style>\n"
            "svg { background: #fff; color: #222; font: 13px sans-serif }\n"
            "text { fill: currentColor } .grid { stroke: currentColor; opacity: 0.15 }\n"
@@ -175,14 +189,28 @@ class CurvePicture {
     }
     svg += "<path class=\"curve\" " + stroke(i) + " d=\"" + path + "\"><title>" +
            xml_text(curve.name) + "</title></path>\n";
+    constexpr std::size_t few = 64;
+    if (curve.x.size() <= few) add_points(svg, i);
+  }
+
+  void add_points(std::string& svg, std::size_t i) const {
+    const Curve& curve = curves_[i];
+    for (std::size_t p = 0; p < std::min(curve.x.size(), curve.y.size()); ++p) {
+      if (!std::isfinite(curve.x[p]) || !std::isfinite(curve.y[p])) continue;
+      svg += "<circle r=\"2.5\" cx=\"" + short_number(x_.place(curve.x[p])) + "\" cy=\"" +
+             short_number(y_.place(curve.y[p])) + "\" fill=\"" +
+             std::string(colours[i % colours.size()]) + "\"/>\n";
+    }
   }
 
   void add_legend(std::string& svg) const {
     for (std::size_t i = 0; i < curves_.size(); ++i) {
-      const double y = top + 16 + 18 * static_cast<double>(i);
-      svg += "<line x1=\"480\" x2=\"510\" y1=\"" + short_number(y - 4) + "\" y2=\"" +
-             short_number(y - 4) + "\" stroke-width=\"1.8\" " + stroke(i) + "/>\n";
-      add_text(svg, 518, y, "start", curves_[i].name);
+      const double x = i % 2 == 0 ? left : left + 320;
+      const double y = height + 4 + 18 * static_cast<double>(i / 2);
+      svg += "<line x1=\"" + short_number(x) + "\" x2=\"" + short_number(x + 30) + "\" y1=\"" +
+             short_number(y - 4) + "\" y2=\"" + short_number(y - 4) + "\" stroke-width=\"1.8\" " +
+             stroke(i) + "/>\n";
+      add_text(svg, x + 38, y, "start", curves_[i].name);
     }
   }
 
