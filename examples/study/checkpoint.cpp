@@ -3,8 +3,10 @@
 #include <system_error>
 #include <utility>
 
+#include "wanamaker/report/forensics_json.hpp"
+#include "wanamaker/report/position_json.hpp"
 #include "wanamaker/report/result_json.hpp"
-#include "wanamaker/report/result_reading.hpp"
+#include "wanamaker/report/routing_reading.hpp"
 
 namespace study {
 
@@ -44,26 +46,45 @@ std::optional<wanamaker::Json> RunState::find(const std::string& name) const {
   return wanamaker::Json(stored->second);
 }
 
-wanamaker::SweepCheckpoint RunState::for_sweep() {
-  return {[this](Index layer) -> std::optional<wanamaker::LayerResult> {
+template <class Layer>
+wanamaker::Checkpoint<Index, Layer> RunState::for_layers(
+    Layer (*from_json)(const wanamaker::Json& json, const std::string& where)) {
+  return {[this, from_json](Index layer) -> std::optional<Layer> {
             const auto part = find("layer " + std::to_string(layer));
             if (!part) return std::nullopt;
-            return wanamaker::layer_result_from_json(*part, file_.string());
+            return from_json(*part, file_.string());
           },
-          [this](const wanamaker::LayerResult& layer) {
+          [this](const Layer& layer) {
             store("layer " + std::to_string(layer.layer), wanamaker::json_of(layer));
           }};
 }
 
+wanamaker::SweepCheckpoint RunState::for_sweep() {
+  return for_layers(wanamaker::layer_result_from_json);
+}
+
 wanamaker::GateCurveCheckpoint RunState::for_gate_curve() {
-  return {[this](Index layer) -> std::optional<wanamaker::CurveLayer> {
-            const auto part = find("layer " + std::to_string(layer));
-            if (!part) return std::nullopt;
-            return wanamaker::curve_layer_from_json(*part, file_.string());
-          },
-          [this](const wanamaker::CurveLayer& layer) {
-            store("layer " + std::to_string(layer.layer), wanamaker::json_of(layer));
-          }};
+  return for_layers(wanamaker::curve_layer_from_json);
+}
+
+wanamaker::Checkpoint<Index, wanamaker::ProbeLayer> RunState::for_probe() {
+  return for_layers(wanamaker::probe_layer_from_json);
+}
+
+wanamaker::Checkpoint<Index, wanamaker::TransferLayer> RunState::for_transfer() {
+  return for_layers(wanamaker::transfer_layer_from_json);
+}
+
+wanamaker::Checkpoint<Index, wanamaker::ClusterLayer> RunState::for_clusters() {
+  return for_layers(wanamaker::cluster_layer_from_json);
+}
+
+wanamaker::Checkpoint<Index, wanamaker::FeaturesLayer> RunState::for_features() {
+  return for_layers(wanamaker::features_layer_from_json);
+}
+
+wanamaker::Checkpoint<Index, wanamaker::ForensicsLayer> RunState::for_forensics() {
+  return for_layers(wanamaker::forensics_layer_from_json);
 }
 
 wanamaker::CompoundCheckpoint RunState::for_compound() {

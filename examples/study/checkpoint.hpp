@@ -8,6 +8,11 @@
 
 #include "wanamaker/io/json.hpp"
 #include "wanamaker/study/checkpoint.hpp"
+#include "wanamaker/study/clusters_result.hpp"
+#include "wanamaker/study/features_result.hpp"
+#include "wanamaker/study/forensics_result.hpp"
+#include "wanamaker/study/probe_result.hpp"
+#include "wanamaker/study/transfer_result.hpp"
 
 namespace study {
 
@@ -22,11 +27,21 @@ class RunState {
   wanamaker::SweepCheckpoint for_sweep();
   wanamaker::GateCurveCheckpoint for_gate_curve();
   wanamaker::CompoundCheckpoint for_compound();
+  wanamaker::Checkpoint<wanamaker::Index, wanamaker::ProbeLayer> for_probe();
+  wanamaker::Checkpoint<wanamaker::Index, wanamaker::TransferLayer> for_transfer();
+  wanamaker::Checkpoint<wanamaker::Index, wanamaker::ClusterLayer> for_clusters();
+  wanamaker::Checkpoint<wanamaker::Index, wanamaker::FeaturesLayer> for_features();
+  wanamaker::Checkpoint<wanamaker::Index, wanamaker::ForensicsLayer> for_forensics();
 
   /// Removes the file: the results are written.
   void finish();
 
  private:
+  /// Parts are layers, read by `from_json`.
+  template <class Layer>
+  wanamaker::Checkpoint<wanamaker::Index, Layer> for_layers(
+      Layer (*from_json)(const wanamaker::Json& json, const std::string& where));
+
   void read();
   void store(const std::string& name, const wanamaker::OrderedJson& part);
   std::optional<wanamaker::Json> find(const std::string& name) const;

@@ -1,21 +1,14 @@
 #include "commands.hpp"
 
-#include <chrono>
-#include <cstdio>
-#include <fstream>
-#include <functional>
+#include <algorithm>
 #include <iostream>
 #include <numeric>
-#include <sstream>
-#include <thread>
+#include <string>
+#include <vector>
 
-#include "checkpoint.hpp"
 #include "console.hpp"
-#include "engine.hpp"
-#include "inputs.hpp"
+#include "run.hpp"
 #include "wanamaker/core/thread_pool.hpp"
-#include "wanamaker/io/atomic_file.hpp"
-#include "wanamaker/io/json.hpp"
 #include "wanamaker/report/result_json.hpp"
 #include "wanamaker/report/result_tables.hpp"
 #include "wanamaker/report/side_by_side.hpp"
@@ -28,112 +21,7 @@ namespace study {
 namespace fs = std::filesystem;
 using wanamaker::Index;
 
-Index thread_count(const Options& options) {
-  if (options.threads > 0) return options.threads;
-  return std::max<Index>(1, static_cast<Index>(std::thread::hardware_concurrency()));
-}
-
-EngineMaker engine_maker(const Options& options) {
-  if (options.backend == "blas") return make_blas_engine;
-  if (options.backend == "eigen") return make_eigen_engine;
-  if (options.backend == "reference") return make_reference_engine;
-  if (options.backend.empty()) return has_blas() ? make_blas_engine : make_eigen_engine;
-  throw wanamaker::BackendError({.id = "backend/unknown",
-                                 .where = "--backend",
-                                 .what = "no such backend in this build",
-                                 .expected = "eigen, blas or reference",
-                                 .found = options.backend,
-                                 .mend = "choose one of these"});
-}
-
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error) return;
-  throw wanamaker::FileError({.id = "file/no-output-folder",
-                              .where = folder.string(),
-                              .what = "cannot make the output folder",
-                              .expected = "a folder that can be written",
-                              .found = error.message(),
-                              .mend = "choose another --out"});
-}
-
 namespace {
-
-// Everything that a command needs for one model.
-struct Run {
-  const Options& options;
-  wanamaker::ExecutorRef executor;
-  ProgressLine& progress;
-  fs::path folder;
-  std::unique_ptr<Engine> engine;
-  Texts texts;
-  wanamaker::WindowRule rule;
-  wanamaker::Protocol protocol;
-  fs::path out;
-};
-
-// A published procedure reads its rows itself; what writes needs texts only to fit what stands in.
-bool needs_texts(const Options& options) {
-  if (options.command != "generate") {
-    return options.protocol == "rigorous" || options.command != "sweep";
-  }
-  return replacement_of(options).is_fitted();
-}
-
-// Throws where the texts' tokens are not the model's.
-void check_tokens(const Texts& texts, const Run& run) {
-  const wanamaker::Index vocabulary = run.engine->config().vocabulary;
-  wanamaker::check_tokenizer_size(texts.tokenizer_size, vocabulary, run.folder.string());
-  wanamaker::check_ids(texts.corpus, vocabulary);
-}
-
-// Calls f(run) for each model; results of several models lie in folders of their own.
-void for_each_model(const Options& options, const std::function<void(Run&)>& f) {
-  wanamaker::ThreadPool pool(thread_count(options));
-  const EngineMaker make_engine = engine_maker(options);
-  const std::vector<fs::path> folders = model_folders(options);
-  wanamaker::Corpus corpus = needs_texts(options) ? read_documents(options) : wanamaker::Corpus{};
-  ProgressLine progress(options.quiet);
-  for (const fs::path& folder : folders) {
-    const fs::path out = folders.size() > 1 ? options.out / folder.filename() : options.out;
-    make_folder(out);
-    progress.set_title(folder.filename().string());
-    Run run{options, pool, progress, folder, make_engine(folder, pool), {}, {}, {}, out};
-    run.rule = window_rule(options, run.engine->config());
-    if (needs_texts(options)) {
-      const bool are_passages = options.format == "lambada" && options.command == "perplexity";
-      run.texts = are_passages
-                      ? encode_passages(corpus, folder, run.rule, pool, progress.callback())
-                      : encode_documents(corpus, folder, pool, progress.callback());
-      if (&folder == &folders.back()) corpus = {};  // the ids are enough from here on
-      check_tokens(run.texts, run);
-    }
-    run.protocol = make_protocol(options, run.rule, run.texts, run.engine->arithmetic());
-    f(run);
-  }
-}
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-void write_results(const Run& run, const std::string& command, const wanamaker::OrderedJson& result,
-                   const std::string& csv, const Stopwatch& watch) {
-  wanamaker::write_json(run.out / (command + ".json"), result);
-  wanamaker::write_atomically(run.out / (command + ".csv"), csv);
-  wanamaker::write_json(run.out / (command + ".times.json"),
-                        {{"schema", "wanamaker/1"},
-                         {"command", command},
-                         {"seconds", watch.seconds()},
-                         {"threads", thread_count(run.options)}});
-}
 
 // As many documents as --report-tokens allows, chosen as the report split is.
 wanamaker::ReportSplit measured_documents(const Run& run) {
@@ -166,108 +54,6 @@ wanamaker::PerplexityResult perplexity_of_run(Run& run, const wanamaker::ReportS
                                    run.progress.callback());
   write_results(run, "perplexity", wanamaker::json_of(result),
                 wanamaker::perplexity_csv(result).csv(), watch);
-  return result;
-}
-
-wanamaker::SweepOptions sweep_options(const Options& options) {
-  wanamaker::SweepOptions sweep;
-  sweep.layers = parse_layers(options.layers);
-  sweep.rhos = options.rhos;
-  sweep.ranks = options.ranks;
-  sweep.ladder = options.ladder == "full"    ? wanamaker::Ladder::full
-                 : options.ladder == "quick" ? wanamaker::Ladder::quick
-                                             : wanamaker::Ladder::surrogates;
-  if (options.gate_fraction >= 0) sweep.gate_fraction = options.gate_fraction;
-  if (options.gate_flops >= 0) sweep.gate_flops = options.gate_flops;
-  sweep.intervals.resamples = options.resamples;
-  sweep.intervals.seed = options.seed;
-  sweep.seed = options.seed;
-  return sweep;
-}
-
-// What a run read its model from: small files by their contents, weights by size and time.
-void add_model_files(wanamaker::Sha256& hash, const fs::path& model) {
-  constexpr std::uintmax_t small = 1 << 20;
-  std::vector<fs::path> files;
-  if (!fs::is_directory(model)) files.push_back(model);  // a GGUF file
-  if (files.empty()) {
-    for (const auto& entry : fs::directory_iterator(model)) {
-      if (entry.is_regular_file()) files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) {
-    hash.update_field(file.filename().string()).update_number(fs::file_size(file));
-    if (fs::file_size(file) <= small) {
-      std::ifstream bytes(file, std::ios::binary);
-      std::ostringstream content;
-      content << bytes.rdbuf();
-      hash.update_field(content.str());
-    } else {
-      hash.update_number(
-          static_cast<std::uint64_t>(fs::last_write_time(file).time_since_epoch().count()));
-    }
-  }
-}
-
-// Everything that stored parts depend on; the layers that are asked for are among it only where
-// one part depends on another.
-std::string settings_hash(const Run& run, const std::string& command) {
-  wanamaker::Sha256 hash;
-  hash.update_field(command).update_field(wanamaker::protocol_hash(run.protocol));
-  const Options& o = run.options;
-  for (const Index n :
-       {o.tokens.fit, o.tokens.gate, o.tokens.select, o.tokens.report, o.resamples}) {
-    hash.update_number(static_cast<std::uint64_t>(n));
-  }
-  const auto add_numbers = [&hash](const std::vector<double>& values) {
-    hash.update_number(values.size());
-    for (const double x : values) hash.update_field(wanamaker::exact_text(x));
-  };
-  add_numbers(o.rhos);
-  add_numbers(o.fractions);
-  add_numbers({o.gate_fraction, o.gate_flops, o.max_loss, o.flop_budget});
-  for (const Index r : o.ranks) hash.update_field(std::to_string(r));
-  for (const std::string& gate : o.gates) hash.update_field(gate);
-  hash.update_field(o.ladder).update_field(o.greedy);
-  if (command == "compound") hash.update_field(o.layers);
-  add_model_files(hash, run.folder);
-  return hash.hex();
-}
-
-// The same splits for every experiment, whether or not it needs all of them.
-wanamaker::Splits splits_of(const Run& run) {
-  return wanamaker::make_splits(split_candidates(run.texts.corpus), run.options.tokens,
-                                run.options.seed);
-}
-
-LayerTask layer_task(const Run& run) {
-  return {run.texts.corpus,
-          needs_texts(run.options) ? splits_of(run) : wanamaker::Splits{},
-          run.rule,
-          run.protocol,
-          sweep_options(run.options),
-          run.progress.callback()};
-}
-
-fs::path state_file(const fs::path& out, const std::string& command) {
-  return out / (command + ".state.json");
-}
-
-void remove_states(const fs::path& out) {
-  std::error_code ignored;
-  for (const char* command : {"sweep", "gate-curve", "compound"}) {
-    fs::remove(state_file(out, command), ignored);
-  }
-}
-
-// run_with(state), whose parts are kept in OUT/COMMAND.state.json until it is done; `all` keeps
-// them until everything is, so that it takes up what was finished before an interruption.
-template <class RunWith>
-auto resumable(const Run& run, const std::string& command, RunWith&& run_with) {
-  RunState state(state_file(run.out, command), settings_hash(run, command), run.options.resume);
-  auto result = run_with(state);
-  if (run.options.command != "all") state.finish();
   return result;
 }
 
@@ -429,10 +215,11 @@ void run_all(const Options& options) {
     if (!is_rigorous) return print_sweep(sweep);
     const wanamaker::GateCurveResult curves = gate_curve_of_run(run);
     std::cout << "\n" << wanamaker::summary_text(sweep, curves, compound_of_run(run));
+    measure_routing(run, sweep);
   });
   for (const fs::path& out : outs) remove_states(out);
   std::cout << "\n" << wanamaker::perplexity_table(perplexities).aligned();
-  if (!is_rigorous) std::cout << "gate-curve and compound have no published procedure.\n";
+  if (!is_rigorous) std::cout << "The other experiments have no published procedure here.\n";
   std::cout << "Everything measured is in " << options.out.string() << "/.\n";
   write_report(options.out);
 }

@@ -15,6 +15,8 @@ void run_generate(const Options& options);
 void run_pretrain(const Options& options);
 /// The results in --out as a page to read.
 void run_report(const Options& options);
+/// probe, transfer, clusters, features, marginal or forensics.
+void run_routing(const Options& options);
 /// All that measure, a summary and the page.
 void run_all(const Options& options);
 
@@ -26,6 +28,9 @@ void write_report(const std::filesystem::path& folder);
 /// Throws wanamaker::FileError where the folder cannot be made.
 void make_folder(const std::filesystem::path& folder);
 wanamaker::Index thread_count(const Options& options);
+struct Run;
+/// All of run_routing on one model, its sentences printed. The run's other engine is given up.
+void measure_routing(Run& run, const wanamaker::SweepResult& sweep);
 /// What makes an engine of the chosen backend. Throws wanamaker::BackendError.
 EngineMaker engine_maker(const Options& options);
 

@@ -26,13 +26,18 @@ struct LayerTask {
   wanamaker::Progress progress{};
 };
 
-/// A loaded model that experiments can be run on.
-class Engine {
+/// A loaded model, on some backend.
+class LoadedModel {
  public:
-  virtual ~Engine() = default;
+  virtual ~LoadedModel() = default;
   virtual const wanamaker::ModelConfig& config() const = 0;
   /// "float" or "double", and what multiplies.
   virtual std::string arithmetic() const = 0;
+};
+
+/// One that the experiments on costs can be run on.
+class Engine : public LoadedModel {
+ public:
   virtual wanamaker::PerplexityResult perplexity(const wanamaker::TokenizedCorpus& corpus,
                                                  const wanamaker::EvaluationSet& set,
                                                  const wanamaker::Protocol& protocol,

@@ -230,6 +230,36 @@ Texts read_stream(const Options& options, const fs::path& model_folder,
   return encode_texts({stream}, model_folder, executor, progress);
 }
 
+namespace {
+
+// Whether a document comes from this file, or from a file of this folder.
+bool comes_from(const wanamaker::TokenizedDocument& document, const fs::path& text) {
+  const std::string name = wanamaker::name_of_input(text);
+  if (!document.source.starts_with(name)) return false;
+  const bool ends = document.source.size() == name.size() || name.ends_with('/');
+  return ends || std::string_view("/:,").find(document.source[name.size()]) != std::string::npos;
+}
+
+}  // namespace
+
+std::vector<TextRange> text_ranges(const Options& options,
+                                   const wanamaker::TokenizedCorpus& corpus) {
+  std::vector<TextRange> ranges;
+  const Index count = static_cast<Index>(corpus.documents.size());
+  Index next = 0;
+  for (const fs::path& text : text_paths(options)) {
+    TextRange range{wanamaker::is_standard_input(text) ? "standard input" : text.stem().string(),
+                    next, next};
+    while (range.end < count &&
+           comes_from(corpus.documents[static_cast<std::size_t>(range.end)], text)) {
+      ++range.end;
+    }
+    next = range.end;
+    if (range.end > range.first) ranges.push_back(range);
+  }
+  return ranges;
+}
+
 std::vector<wanamaker::SplitCandidate> split_candidates(const wanamaker::TokenizedCorpus& corpus) {
   std::vector<wanamaker::SplitCandidate> candidates;
   for (const wanamaker::TokenizedDocument& document : corpus.documents) {

@@ -46,6 +46,17 @@ Texts read_rows_as_documents(const Options& options, const std::filesystem::path
 Texts read_stream(const Options& options, const std::filesystem::path& model_folder,
                   wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);
 
+/// The documents that one --text gave.
+struct TextRange {
+  std::string name{};  ///< of the file or folder, without its ending
+  wanamaker::Index first = 0;
+  wanamaker::Index end = 0;  ///< one past the last
+};
+
+/// The documents of each text in turn; texts that gave none are left out.
+std::vector<TextRange> text_ranges(const Options& options,
+                                   const wanamaker::TokenizedCorpus& corpus);
+
 /// Documents as make_splits sees them.
 std::vector<wanamaker::SplitCandidate> split_candidates(const wanamaker::TokenizedCorpus& corpus);
 

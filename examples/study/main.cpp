@@ -7,6 +7,7 @@
 
 #include "commands.hpp"
 #include "console.hpp"
+#include "run.hpp"
 #include "wanamaker/core/error.hpp"
 
 namespace {
@@ -20,6 +21,7 @@ int run(const study::Options& options) {
   if (options.command == "generate") study::run_generate(options);
   if (options.command == "pretrain") study::run_pretrain(options);
   if (options.command == "report") study::run_report(options);
+  if (study::is_about_routing(options.command)) study::run_routing(options);
   if (options.command == "all") study::run_all(options);
   study::check_output_written();
   return 0;
@@ -28,7 +30,7 @@ int run(const study::Options& options) {
 // Whether a run that was interrupted can be taken up again.
 bool can_resume(const std::string& command) {
   return command == "sweep" || command == "gate-curve" || command == "compound" ||
-         command == "pretrain" || command == "all";
+         command == "pretrain" || command == "all" || study::is_about_routing(command);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ void add_input_options(CLI::App& command, Options& o) {
   add_text_options(command, o);
 }
 
-void add_run_options(CLI::App& command, Options& o) {
+void add_measuring_options(CLI::App& command, Options& o) {
   command.add_option("--out", o.out, "folder for the results")->capture_default_str();
   command.add_option("--window", o.window,
                      "tokens of context at most [the model's positions, at most 1024]");
@@ -73,14 +73,18 @@ void add_run_options(CLI::App& command, Options& o) {
   command.add_option("--seed", o.seed, "of splits, resampling and drawn tokens")
       ->capture_default_str();
   command.add_option("--threads", o.threads, "threads to compute with [all processors]");
-  command.add_option("--backend", o.backend,
-                     "eigen, blas or reference [blas where it was found, else eigen]");
   command
       .add_option("--report-tokens", o.tokens.report,
                   "tokens to measure on at most; whole documents, chosen by seed")
       ->capture_default_str();
   command.add_flag("--quick", o.quick, "fewer tokens: a first look");
   command.add_flag("--quiet", o.quiet, "no progress");
+}
+
+void add_run_options(CLI::App& command, Options& o) {
+  add_measuring_options(command, o);
+  command.add_option("--backend", o.backend,
+                     "eigen, blas or reference [blas where it was found, else eigen]");
 }
 
 void add_fit_options(CLI::App& command, Options& o) {
@@ -276,6 +280,69 @@ void add_training_options(CLI::App& command, Options& o) {
   command.add_flag("--quiet", o.quiet, "no progress");
 }
 
+// The experiments on the routing decision compute in float, with the BLAS of this build or else
+// Eigen's products.
+CLI::App* add_routing_command(CLI::App& app, Options& o, const char* name, const char* help) {
+  CLI::App* command = app.add_subcommand(name, help);
+  add_input_options(*command, o);
+  add_measuring_options(*command, o);
+  add_fit_options(*command, o);
+  command->add_flag("--resume", o.resume, "go on where an interrupted run was");
+  return command;
+}
+
+void add_count(CLI::App& command, const char* name, Index& value, const char* help) {
+  command.add_option(name, value, help)->check(CLI::NonNegativeNumber)->capture_default_str();
+}
+
+void describe_routing(CLI::App& app, Options& o) {
+  RoutingFlags& r = o.routing;
+  const char* resamples = "bootstrap resamples";
+  CLI::App* probe = add_routing_command(
+      app, o, "probe",
+      "which part of an MLP's input tells where its linear map does: token, context, both");
+  add_count(*probe, "--resamples", r.resamples, resamples);
+
+  CLI::App* transfer = add_routing_command(
+      app, o, "transfer",
+      "whether lists of tokens by the MLP's worth carry over, between halves of the first --text "
+      "and from it to each other one");
+  add_count(*transfer, "--resamples", r.resamples, resamples);
+  add_count(*transfer, "--least-count", r.least_count,
+            "positions that a listed token has at least");
+
+  CLI::App* clusters = add_routing_command(
+      app, o, "clusters", "whether positions whose MLP inputs are alike need the MLP alike");
+  add_count(*clusters, "--clusters", r.clusters, "of k-means");
+  add_count(*clusters, "--components", r.components, "principal components to cluster in");
+
+  CLI::App* features = add_routing_command(
+      app, o, "features",
+      "whether anything simple that is known of a position says what linearising costs there");
+  add_count(*features, "--resamples", r.resamples, resamples);
+  add_count(*features, "--folds", r.folds, "of documents; fewer where there are fewer");
+  add_count(*features, "--rounds", r.rounds, "of boosting");
+
+  CLI::App* marginal = add_routing_command(
+      app, o, "marginal",
+      "what replacing the MLP at one position alone changes, to first order and exactly");
+  add_count(*marginal, "--exact-positions", r.exact_positions, "positions to patch in every layer");
+  add_count(*marginal, "--path-steps", r.path_steps,
+            "of a path from the MLP to its linear map at every layer: layers times steps passes, "
+            "more exact than first order; 0: not");
+  add_count(*marginal, "--map-positions", r.map_positions,
+            "positions whose every layer's δ is kept in the result");
+
+  CLI::App* forensics = add_routing_command(
+      app, o, "forensics",
+      "a text to read, its tokens coloured by what the linear map costs there and by route; the "
+      "tokens at the ends of the gate's direction");
+  add_count(*forensics, "--passages", r.passages, "documents to show");
+  add_count(*forensics, "--positions", r.positions, "of each document, from its begin");
+  add_count(*forensics, "--least-count", r.least_count,
+            "positions that a counted token has at least");
+}
+
 void describe_reading(CLI::App& app, Options& o) {
   CLI::App* tokenize =
       app.add_subcommand("tokenize", "print the token ids of every document, one JSON line each");
@@ -345,11 +412,15 @@ void describe_reports(CLI::App& app, Options& o) {
 void describe_commands(CLI::App& app, Options& o) {
   describe_reading(app, o);
   describe_experiments(app, o);
+  describe_routing(app, o);
   describe_writing(app, o);
   describe_reports(app, o);
 
   CLI::App* all = app.add_subcommand(
-      "all", "everything: perplexity, sweep, gate-curve, compound, and the report of them");
+      "all",
+      "everything that measures: perplexity, sweep, gate-curve, compound, and where the "
+      "routing decision lives: probe, transfer, clusters, features, marginal, forensics; and the "
+      "report of them");
   add_input_options(*all, o);
   add_run_options(*all, o);
   add_sweep_options(*all, o);
@@ -442,6 +513,10 @@ void apply_quick(Options& o) {
   if (o.fractions.empty()) o.fractions = {0.25, 0.5, 0.75};
   if (o.gates.empty()) o.gates = {"random", "token-table", "gate-logistic"};
   if (o.greedy == "gate") o.greedy = "linear";
+  o.routing.resamples = std::min<Index>(o.routing.resamples, 500);
+  o.routing.rounds = std::min<Index>(o.routing.rounds, 30);
+  o.routing.folds = std::min<Index>(o.routing.folds, 3);
+  o.routing.exact_positions = std::min<Index>(o.routing.exact_positions, 60);
   apply_quick_shape(o.pretrain);
 }
 

@@ -36,6 +36,21 @@ struct PretrainFlags {
   bool recompute = false;
 };
 
+/// What the experiments on the routing decision have.
+struct RoutingFlags {
+  wanamaker::Index resamples = 2000;
+  wanamaker::Index clusters = 20;
+  wanamaker::Index components = 50;
+  wanamaker::Index folds = 5;
+  wanamaker::Index rounds = 100;
+  wanamaker::Index least_count = 5;
+  wanamaker::Index exact_positions = 200;
+  wanamaker::Index path_steps = 0;
+  wanamaker::Index map_positions = 0;
+  wanamaker::Index passages = 3;
+  wanamaker::Index positions = 200;
+};
+
 /// Values of the common options; defaults are what a run without options does.
 struct Options {
   std::string command;
@@ -76,6 +91,7 @@ struct Options {
   std::string replace;
   bool beside = false;
   PretrainFlags pretrain;
+  RoutingFlags routing;
   bool bos = false;
   bool quick = false;
   bool quiet = false;

@@ -39,6 +39,30 @@ set(compound_keys ${header} chosen frontier.0.name frontier.0.perplexity
     ${variant}.delta_percent ${variant}.ci_low_percent ${variant}.ci_high_percent
     ${variant}.fraction_linear ${variant}.flops_fraction_mlp ${variant}.flops_fraction_total)
 
+set(layer layers.0.layer layers.0.r2 layers.0.lambda)
+set(probe layers.0.probes.0)
+set(probe_keys ${header} ${layer} layers.0.positive_share ${probe}.name ${probe}.auc
+    ${probe}.auc_interval ${probe}.above_token_table layers.0.parts.0.length_share
+    layers.0.token_context_cosine)
+set(pair layers.0.pairs.0)
+set(transfer_keys ${header} corpora.2 ${layer} layers.0.variances.1.intraclass
+    layers.0.pairs.9.verdict ${pair}.attainable ${pair}.power ${pair}.listed_flips
+    ${pair}.base_flips ${pair}.verdict)
+set(clusters_keys ${header} clusters ${layer} layers.0.silhouette layers.0.delta_explained.value
+    layers.0.delta_explained.random_p95 layers.0.delta_held_out_r2
+    layers.0.clusters.0.top_tokens.0.id)
+set(fit layers.0.sets.2.fits.0)
+set(features_keys ${header} folds smallest_effect ${layer} layers.0.features.0.spearman
+    layers.0.sets.2.name ${fit}.r2 ${fit}.r2_interval ${fit}.detectable ${fit}.verdict)
+set(marginal_keys ${header} options.exact_positions patch_cost.patches writers.verdict ${layer}
+    layers.0.groups.2.share_of_magnitude layers.0.first_order_sum layers.0.joint_sum
+    layers.0.agreement.large_same_sign layers.0.statement layers.0.writer.linear_percent
+    layers.0.patches.0.exact)
+
+set(forensics_keys ${header} passages.0.tokens.0 passages.0.targets.0 ${layer}
+    layers.0.fraction_linear layers.0.direction.0 layers.0.top.0.logit layers.0.delta.0
+    layers.0.probability.0)
+
 # What follows "--" on the command line is the program and its arguments.
 set(program "")
 set(after FALSE)
@@ -68,6 +92,16 @@ if(count LESS 2)
   message(FATAL_ERROR "${COMMAND} wrote ${count} results, expected one for each embedded model")
 endif()
 foreach(file IN LISTS files)
+  if(COMMAND MATCHES "^(probe|transfer|clusters|features|marginal)$")
+    string(REGEX REPLACE "json$" "svg" picture ${file})
+    if(NOT EXISTS ${picture})
+      message(SEND_ERROR "${COMMAND} drew no picture")
+    endif()
+  endif()
+  string(REGEX REPLACE "json$" "html" page ${file})
+  if(COMMAND STREQUAL "forensics" AND NOT EXISTS ${page})
+    message(SEND_ERROR "${COMMAND} wrote no page")
+  endif()
   file(READ ${file} text)
   require_keys(${file} "${text}" ${${COMMAND}_keys})
   string(JSON schema GET "${text}" schema)
