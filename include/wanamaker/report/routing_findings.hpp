@@ -200,8 +200,8 @@ inline std::string writers_sentence(const WriterTest& t) {
       break;
   }
   return text + "; whether they are the same cannot be decided here: with " +
-         std::to_string(t.layers) + " layers even the fullest overlap would give p " +
-         fixed_text(t.least_p_value, 3) + ".\n";
+         std::to_string(t.layers) + (t.layers == 1 ? " layer" : " layers") +
+         " even the fullest overlap would give p " + fixed_text(t.least_p_value, 3) + ".\n";
 }
 
 }  // namespace detail
