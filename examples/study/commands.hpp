@@ -18,6 +18,9 @@ void run_report(const Options& options);
 /// probe, transfer, clusters, features, marginal or forensics.
 void run_routing(const Options& options);
 /// All that measure, a summary and the page.
+void run_export(const Options& options);
+void run_verify(const Options& options);
+/// All that measure, and a summary.
 void run_all(const Options& options);
 
 // What commands have in common.

@@ -9,6 +9,7 @@
 #include "wanamaker/core/executor.hpp"
 #include "wanamaker/nn/config.hpp"
 #include "wanamaker/study/checkpoint.hpp"
+#include "wanamaker/study/export_result.hpp"
 #include "wanamaker/study/generate_result.hpp"
 #include "wanamaker/study/paper_protocol.hpp"
 #include "wanamaker/study/perplexity.hpp"
@@ -59,6 +60,13 @@ class Engine : public LoadedModel {
                                              std::span<const wanamaker::TokenId> prompt,
                                              const wanamaker::GenerateOptions& options,
                                              const wanamaker::OnWritten& on_written) = 0;
+  /// Writes the model with maps in the chosen layers to the folder; this engine has them from then
+  /// on, too.
+  virtual wanamaker::ExportResult export_model(const LayerTask& task,
+                                               const wanamaker::ExportOptions& options,
+                                               const std::filesystem::path& folder) = 0;
+  /// −log p of ids[1], ids[2], … in nats, each given all before it.
+  virtual std::vector<double> sequence_losses(std::span<const wanamaker::TokenId> ids) = 0;
   virtual wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,
                                              const wanamaker::Protocol& protocol,
                                              const wanamaker::SweepOptions& options,

@@ -7,6 +7,7 @@
 #include "engine.hpp"
 #include "wanamaker/io/model_loader.hpp"
 #include "wanamaker/study/compound.hpp"
+#include "wanamaker/study/export_model.hpp"
 #include "wanamaker/study/gate_curve.hpp"
 #include "wanamaker/study/generate_study.hpp"
 #include "wanamaker/study/paper_sweep.hpp"
@@ -66,6 +67,16 @@ class EngineOn final : public Engine {
                                      const wanamaker::GenerateOptions& options,
                                      const wanamaker::OnWritten& on_written) override {
     return wanamaker::run_generate(input(task), prompt, options, on_written);
+  }
+
+  wanamaker::ExportResult export_model(const LayerTask& task,
+                                       const wanamaker::ExportOptions& options,
+                                       const std::filesystem::path& folder) override {
+    return wanamaker::run_export(input(task), model_, options, folder);
+  }
+
+  std::vector<double> sequence_losses(std::span<const wanamaker::TokenId> ids) override {
+    return wanamaker::sequence_losses(backend_, model_, ids, {}, workspace_);
   }
 
   wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,

@@ -22,6 +22,8 @@ int run(const study::Options& options) {
   if (options.command == "pretrain") study::run_pretrain(options);
   if (options.command == "report") study::run_report(options);
   if (study::is_about_routing(options.command)) study::run_routing(options);
+  if (options.command == "export") study::run_export(options);
+  if (options.command == "verify") study::run_verify(options);
   if (options.command == "all") study::run_all(options);
   study::check_output_written();
   return 0;

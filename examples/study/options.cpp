@@ -232,6 +232,47 @@ void add_replacement(CLI::App& command, Options& o) {
                    "one seed");
 }
 
+const CLI::Validator stock_replacement(
+    [](std::string& name) {
+      const auto known = wanamaker::replacement_named(name);
+      if (known && !known->is_gated()) return std::string();
+      return "nothing that stock runtimes can have: " + name +
+             "; expected none, zero, mean, ridge or rank-R";
+    },
+    "NAME");
+
+void add_export_options(CLI::App& command, Options& o) {
+  command
+      .add_option("--replace", o.replace,
+                  "what the MLPs of --layers are to compute, fitted on --text: zero, mean, ridge "
+                  "(a linear map), rank-R (one of rank R), or none [ridge]")
+      ->check(stock_replacement);
+  command.add_option("--dtype", o.dtype, "of the weights in the file: float32 or float16")
+      ->check(CLI::IsMember({"float32", "float16"}))
+      ->capture_default_str();
+}
+
+void describe_exporting(CLI::App& app, Options& o) {
+  CLI::App* command = app.add_subcommand(
+      "export",
+      "write the model with linear maps in its MLPs as a folder that stock runtimes load");
+  add_export_options(*command, o);
+  add_input_options(*command, o);
+  add_run_options(*command, o);
+  add_fit_options(*command, o);
+
+  CLI::App* verify = app.add_subcommand(
+      "verify", "see that an exported model computes what it computed when it was written");
+  verify->add_option("DIR", o.exported, "folder of the model, with wanamaker_check.json")
+      ->required();
+  verify->add_option("--tolerance", o.tolerance, "nats that a token's loss may differ by")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verify->add_option("--threads", o.threads, "threads to compute with [all processors]");
+  verify->add_option("--backend", o.backend,
+                     "eigen, blas or reference [blas where it was found, else eigen]");
+}
+
 void add_shape_options(CLI::App& command, PretrainFlags& p) {
   const auto number = [&command](const char* name, Index& value, const char* help) {
     command.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
@@ -414,7 +455,11 @@ void describe_commands(CLI::App& app, Options& o) {
   describe_experiments(app, o);
   describe_routing(app, o);
   describe_writing(app, o);
+<<<<<<< HEAD
   describe_reports(app, o);
+=======
+  describe_exporting(app, o);
+>>>>>>> 7cd952f (Export models whose MLPs compute linear maps as ordinary folders, with check vectors)
 
   CLI::App* all = app.add_subcommand(
       "all",

@@ -90,6 +90,9 @@ struct Options {
   double top_p = 1;
   std::string replace;
   bool beside = false;
+  std::string dtype = "float32";
+  std::filesystem::path exported;
+  double tolerance = 1e-3;
   PretrainFlags pretrain;
   RoutingFlags routing;
   bool bos = false;

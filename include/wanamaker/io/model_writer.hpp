@@ -112,8 +112,7 @@ void append_in_file_form(HostTensor<T> tensor, const ModelConfig& c, bool gpt2_t
 
 /// Throws DataError unless every MLP is the family's own: files have no names for others.
 template <class B>
-void check_mlps_writable(const AnyTransformer<B>& model, const ParameterList<B>& list) {
-  const ModelConfig& c = model.config();
+void check_mlps_writable(const ModelConfig& c, const ParameterList<B>& list) {
   const ParameterNames names = parameter_names(c.family);
   const auto prefix = std::string(names.blocks) + ".";
   std::set<std::string> expected, found;
@@ -163,13 +162,13 @@ std::vector<half> half_values(const HostTensor<T>& tensor, const ModelConfig& c)
 /// Writes FOLDER/config.json and FOLDER/model.safetensors, each atomically; weights as float16, or
 /// as the backend's scalar. Throws DataError for models that such files cannot hold (an MLP of
 /// another kind, scaled rotary positions), NumericalError for weights beyond float16, FileError.
+/// `config`: the model's own, or one that says of biases what has been added to its MLPs since.
 template <Backend B>
 void write_model(const std::filesystem::path& folder, B& backend, AnyTransformer<B>& model,
-                 bool as_float16 = true) {
+                 const ModelConfig& config, bool as_float16) {
   using T = scalar_t<B>;
-  const ModelConfig& config = model.config();
   const ParameterList<B> list = parameters<B>(model);
-  detail::check_mlps_writable(model, list);
+  detail::check_mlps_writable<B>(config, list);
   OrderedJson json = model_config_json(config);
   json["dtype"] = as_float16 ? "float16" : std::is_same_v<T, float> ? "float32" : "float64";
   std::vector<detail::HostTensor<T>> tensors;
@@ -191,6 +190,14 @@ void write_model(const std::filesystem::path& folder, B& backend, AnyTransformer
   }
   write_safetensors(folder / "model.safetensors", std::move(files), {{"format", "pt"}});
   write_json(folder / "config.json", json);
+}
+
+/// The same for a model as it was made or read.
+template <Backend B>
+void write_model(const std::filesystem::path& folder, B& backend, AnyTransformer<B>& model,
+                 bool as_float16 = true) {
+  const ModelConfig config = model.config();
+  write_model(folder, backend, model, config, as_float16);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

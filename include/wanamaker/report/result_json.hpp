@@ -9,6 +9,7 @@
 #include "wanamaker/io/json.hpp"
 #include "wanamaker/study/clusters_result.hpp"
 #include "wanamaker/study/compound_result.hpp"
+#include "wanamaker/study/export_result.hpp"
 #include "wanamaker/study/gate_curve_result.hpp"
 #include "wanamaker/study/generate_result.hpp"
 #include "wanamaker/study/perplexity.hpp"
@@ -340,6 +341,23 @@ inline OrderedJson json_of(const GenerateResult& r) {
       {"prompt_ids", r.prompt},
       {"common_tokens", compares ? OrderedJson(common_ids(r.texts[0], r.texts[1])) : OrderedJson()},
       {"texts", texts}};
+}
+
+/// export.json.
+inline OrderedJson json_of(const ExportResult& r) {
+  return {
+      {"schema", "wanamaker/1"},
+      {"command", "export"},
+      {"protocol", json_of(r.protocol)},
+      {"model", json_of(r.model)},
+      {"fit", {{"documents", r.fit_documents}, {"tokens", r.fit_tokens}}},
+      {"options",
+       {{"replace", name_of(r.options.replacement)},
+        {"dtype", r.options.as_float16 ? "float16" : "float32"},
+        {"check_tokens", r.options.check_tokens}}},
+      {"layers", r.layers},
+      {"scale", r.scale},
+      {"check", {{"tokens", r.check.nats.size()}, {"largest_difference", r.largest_difference}}}};
 }
 
 inline OrderedJson json_of(const AgainstRandom& a) {

@@ -44,6 +44,8 @@ class FittedReplacement {
   }
 
   const MlpOverrides<B>& overrides() const { return overrides_; }
+  /// Those that have a stand-in, ascending.
+  const std::vector<Index>& layers() const { return layers_; }
   void begin_counting() {
     counts_.reset();
     counts_.count_all();

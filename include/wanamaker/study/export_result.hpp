@@ -1,0 +1,33 @@
+// What an export of a model asks and what it says of itself.
+#pragma once
+
+#include <vector>
+
+#include "wanamaker/io/check_vectors.hpp"
+#include "wanamaker/study/mlp_replacement.hpp"
+#include "wanamaker/study/perplexity.hpp"
+#include "wanamaker/study/protocol.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+struct ExportOptions {
+  MlpReplacement replacement{};  ///< no gate: stock runtimes have none
+  bool as_float16 = false;       ///< weights in the file; float32 otherwise
+  Index check_tokens = 64;       ///< at most, of the first document
+};
+
+/// What was written.
+struct ExportResult {
+  Protocol protocol{};
+  ModelSummary model{};
+  ExportOptions options{};
+  std::vector<Index> layers{};  ///< with a map in the MLP's place
+  Index fit_documents = 0;
+  Index fit_tokens = 0;
+  double scale = 0;  ///< s of stock_mlp
+  CheckVectors check{};
+  /// Nats between losses with the maps themselves and with the MLPs that act as them, in memory.
+  double largest_difference = 0;
+};
+
+}  // namespace wanamaker::inline WANAMAKER_ABI

@@ -1,0 +1,154 @@
+// A fitted map in the place of a model's own MLP, in the very form that MLP has, so that a file of
+// the model looks like any other of its family.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "wanamaker/backend/host_copies.hpp"
+#include "wanamaker/nn/any_transformer.hpp"
+#include "wanamaker/surrogate/stock_mlp.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+namespace detail {
+
+template <class B>
+std::vector<double> doubles_of(B& backend, const_matrix_view_t<B> matrix) {
+  std::vector<double> result;
+  for (Index i = 0; i < matrix.rows; ++i) {
+    for (const auto value :
+         host_copy(backend, ConstVectorView<scalar_t<B>>(matrix.row(i), matrix.cols))) {
+      result.push_back(static_cast<double>(value));
+    }
+  }
+  return result;
+}
+
+/// A layer [d × e] as a map; no bias is a bias of zeros.
+template <class B>
+AffineMap map_of(B& backend, const Linear<B>& layer) {
+  AffineMap map{layer.inputs(), layer.outputs(), doubles_of<B>(backend, layer.weight().view()),
+                zeros(layer.outputs())};
+  if (layer.layout() == WeightLayout::out_in) {
+    map.weight =
+        transposed_copy(ConstMatrixView<double>(map.weight.data(), map.outputs, map.inputs));
+  }
+  if (layer.has_bias()) map.bias = doubles_of<B>(backend, layer.bias().view());
+  return map;
+}
+
+/// W of (x·P)·Q + b is P·Q.
+template <class B>
+AffineMap map_of(B& backend, const LowRankMlp<B>& policy) {
+  const AffineMap down = map_of(backend, policy.down());
+  AffineMap map = map_of(backend, policy.up());
+  const ConstMatrixView<double> q(map.weight.data(), map.inputs, map.outputs);
+  std::vector<double> product = zeros(down.inputs * map.outputs);
+  for (Index i = 0; i < down.inputs; ++i) {
+    double* row = product.data() + i * map.outputs;
+    for (Index k = 0; k < down.outputs; ++k) {
+      const double p = down.weight_view()(i, k);
+      for (Index j = 0; j < map.outputs; ++j) row[j] += p * q(k, j);
+    }
+  }
+  return {down.inputs, map.outputs, std::move(product), std::move(map.bias)};
+}
+
+}  // namespace detail
+
+/// What an affine, low-rank, mean or zero policy computes, as one map [width × width]; nothing for
+/// any other policy.
+template <class B>
+std::optional<AffineMap> affine_map_of(B& backend, const AnyMlp<B>& policy, Index width) {
+  if (const auto* affine = policy.template get<AffineMlp<B>>()) {
+    return detail::map_of(backend, affine->map());
+  }
+  if (const auto* low_rank = policy.template get<LowRankMlp<B>>()) {
+    return detail::map_of(backend, *low_rank);
+  }
+  AffineMap constant{width, width, detail::zeros(width * width), detail::zeros(width)};
+  if (const auto* mean = policy.template get<MeanMlp<B>>()) {
+    constant.bias = detail::doubles_of<B>(backend, mean->mean().view());
+    return constant;
+  }
+  if (policy.template get<ZeroMlp<B>>() != nullptr) return constant;
+  return std::nullopt;
+}
+
+namespace detail {
+
+template <class B, class Activation>
+bool act_as_dense(B& backend, AnyMlp<B>& mlp, const AffineMap& map, double scale) {
+  const auto* own = mlp.template get<DenseMlp<B, Activation>>();
+  if (own == nullptr) return false;
+  mlp = stock_mlp<Activation>(backend, map, own->up().outputs(), own->up().layout(), scale);
+  return true;
+}
+
+template <class B, class Activation>
+bool act_as_gated(B& backend, AnyMlp<B>& mlp, const AffineMap& map) {
+  const auto* own = mlp.template get<GatedLinearUnitMlp<B, Activation>>();
+  if (own == nullptr) return false;
+  mlp = stock_gated_mlp<Activation>(backend, map, own->up().outputs(), own->up().layout());
+  return true;
+}
+
+template <class B>
+void give_zero_bias(B& backend, Linear<B>& layer) {
+  if (layer.has_bias()) return;
+  const std::vector<scalar_t<B>> none(static_cast<std::size_t>(layer.outputs()));
+  layer.bias() = matrix_from_host<scalar_t<B>>(backend, none.data(), 1, layer.outputs());
+}
+
+template <class B, class Activation>
+bool give_zero_biases(B& backend, AnyMlp<B>& mlp) {
+  auto* own = mlp.template get<GatedLinearUnitMlp<B, Activation>>();
+  if (own == nullptr) return false;
+  for (Linear<B>* layer : {&own->gate(), &own->up(), &own->down()}) give_zero_bias(backend, *layer);
+  return true;
+}
+
+}  // namespace detail
+
+/// Makes the model's own MLP compute the map, with its kind, its widths and its layout kept
+/// (stock_mlp, stock_gated_mlp). Throws what these throw, and DataError ("model/no-stock-form") for
+/// an MLP that is no dense or gated one of nn.
+template <Backend B>
+void act_as(B& backend, AnyMlp<B>& mlp, const AffineMap& map, double scale) {
+  const bool done = detail::act_as_dense<B, GeluTanh>(backend, mlp, map, scale) ||
+                    detail::act_as_dense<B, GeluErf>(backend, mlp, map, scale) ||
+                    detail::act_as_dense<B, Silu>(backend, mlp, map, scale) ||
+                    detail::act_as_dense<B, Relu>(backend, mlp, map, scale) ||
+                    detail::act_as_gated<B, Silu>(backend, mlp, map) ||
+                    detail::act_as_gated<B, GeluTanh>(backend, mlp, map) ||
+                    detail::act_as_gated<B, GeluErf>(backend, mlp, map) ||
+                    detail::act_as_gated<B, Relu>(backend, mlp, map);
+  if (done) return;
+  throw DataError({.id = "model/no-stock-form",
+                   .where = "act_as",
+                   .what = "the MLP is of no kind that files of models have",
+                   .expected = "a dense MLP or a gated linear unit",
+                   .found = "another policy",
+                   .mend = "export the model as it was read"});
+}
+
+/// Biases of zero where the model's gated linear units have none: files have biases in all layers
+/// or in none. Returns whether any MLP is a gated linear unit.
+template <Backend B>
+bool give_mlps_zero_biases(B& backend, AnyTransformer<B>& model) {
+  bool any = false;
+  for (Index l = 0; l < model.layers(); ++l) {
+    AnyMlp<B>& mlp = model.mlp(l);
+    any |= detail::give_zero_biases<B, Silu>(backend, mlp) ||
+           detail::give_zero_biases<B, GeluTanh>(backend, mlp) ||
+           detail::give_zero_biases<B, GeluErf>(backend, mlp) ||
+           detail::give_zero_biases<B, Relu>(backend, mlp);
+  }
+  return any;
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI

@@ -1,0 +1,86 @@
+// `study export` and `study verify` as a user runs them, on the small models that come with the
+// program.
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "program/study_process.hpp"
+#include "wanamaker/io/json.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace wanamaker_test;
+
+#ifdef WANAMAKER_STUDY
+
+std::string export_command(const std::string& model, const fs::path& out, const std::string& more) {
+  const fs::path data = WANAMAKER_EXAMPLES_DATA;
+  return "export --quiet --threads 1 --model " + quoted(data / "models" / model) + " --text " +
+         quoted(data / "narrative.txt") + " --out " + quoted(out) +
+         " --fit-tokens 400 --gate-tokens 300 --select-tokens 200 --report-tokens 200 "
+         "--truncate 40 --rho 1e-3 --layers 3 " +
+         more;
+}
+
+// One byte of the last weight is changed: the sign of a number.
+void damage(const fs::path& path) {
+  std::string bytes = read_bytes(path);
+  for (std::size_t i = bytes.size() / 2; i < bytes.size(); i += 4) {
+    bytes[i + 3] = static_cast<char>(bytes[i + 3] ^ 0x80);
+  }
+  write_bytes(path, bytes);
+}
+
+/// Whether transformers agrees, where WANAMAKER_TRANSFORMERS names a Python that has it.
+bool transformers_agrees(const fs::path& model) {
+  const char* python = std::getenv("WANAMAKER_TRANSFORMERS");
+  if (python == nullptr) {
+    MESSAGE("not compared with transformers: WANAMAKER_TRANSFORMERS names no Python that has it");
+    return true;
+  }
+  const fs::path script = fs::path(WANAMAKER_SOURCE_DIR) / "tests/reference/exported_model.py";
+  return std::system((quoted(python) + " " + quoted(script) + " " + quoted(model)).c_str()) == 0;
+}
+
+#endif
+
+}  // namespace
+
+TEST_CASE("an exported model is verified, measured, and told from a damaged one") {
+#ifdef WANAMAKER_STUDY
+  for (const char* name : {"books-gpt2", "books-neox"}) {
+    CAPTURE(std::string(name));
+    const TemporaryFolder folder;
+    const fs::path out = folder / "out", model = out / "model";
+    const Outcome exported = run_study(export_command(name, out, ""));
+    INFO(exported.errors);
+    REQUIRE(exported.code == 0);
+    const wanamaker::Json result = wanamaker::parse_json_file(out / "export.json");
+    CHECK(result.at("layers") == wanamaker::Json({3}));
+    CHECK(result.at("options").at("replace") == "ridge");
+    CHECK(result.at("check").at("tokens").get<int>() == 39);
+    // In float: some hundred roundings of activations of about 100.
+    CHECK(result.at("check").at("largest_difference").get<double>() < 1e-3);
+    CHECK(fs::exists(model / "tokenizer.json"));
+    CHECK(run_study("verify --threads 1 " + quoted(model)).code == 0);
+    CHECK(transformers_agrees(model));
+    const std::string text = quoted(fs::path(WANAMAKER_EXAMPLES_DATA) / "narrative.txt");
+    CHECK(run_study("perplexity --quiet --threads 1 --truncate 20 --report-tokens 200 --text " +
+                    text + " --model " + quoted(model) + " --out " + quoted(folder / "p"))
+              .code == 0);
+    damage(model / "model.safetensors");
+    check_refused(run_study("verify --threads 1 " + quoted(model)), {"check/mismatch"});
+  }
+#endif
+}
+
+TEST_CASE("gates are not exported, and a folder without check vectors is no export") {
+#ifdef WANAMAKER_STUDY
+  const TemporaryFolder folder;
+  CHECK(run_study(export_command("books-gpt2", folder / "out", "--replace gate-logistic")).code ==
+        2);
+  const fs::path model = fs::path(WANAMAKER_EXAMPLES_DATA) / "models/books-gpt2";
+  check_refused(run_study("verify " + quoted(model)), {"wanamaker_check.json", "file/"});
+#endif
+}
