@@ -148,8 +148,10 @@ inline void check_json_text(const JsonText& source, const JsonLimits& limits) {
 inline void send_json_events(JsonText& source, const JsonLimits& limits, JsonEvents& handler) {
   check_json_text(source, limits);
   nlohmann::json_sax<nlohmann::json>* const sax = &handler;
-  nlohmann::json::sax_parse(JsonTextIterator(source, 0),
-                            JsonTextIterator(source, source.text.size()), sax);
+  // json::sax_parse would do, but compiles the readers of four binary formats, too.
+  auto input = nlohmann::detail::input_adapter(JsonTextIterator(source, 0),
+                                               JsonTextIterator(source, source.text.size()));
+  nlohmann::detail::parser<nlohmann::json, decltype(input)>(std::move(input)).sax_parse(sax);
 }
 
 }  // namespace detail
