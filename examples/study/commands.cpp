@@ -17,7 +17,7 @@
 #include "wanamaker/report/side_by_side.hpp"
 #include "wanamaker/report/summary.hpp"
 #include "wanamaker/study/paper_protocol.hpp"
-#include "wanamaker/text/gguf_tokenizer.hpp"
+#include "wanamaker/text/gguf_tokenizer_writing.hpp"
 #include "wanamaker/text/tokenizer_json_writing.hpp"
 #include "writing.hpp"
 
@@ -151,11 +151,23 @@ wanamaker::GenerateResult generate_of_run(Run& run, const std::string& prompt) {
   return result;
 }
 
+wanamaker::TokenizerDefinition tokenizer_definition(const fs::path& model) {
+  if (!fs::is_directory(model)) {
+    return wanamaker::read_gguf_tokenizer(wanamaker::GgufFile::open(model));
+  }
+  const fs::path json = model / "tokenizer.json", vocab = model / "vocab.json";
+  const fs::path merges = model / "merges.txt";
+  if (fs::exists(json)) {
+    return wanamaker::read_tokenizer_json(wanamaker::MappedFile(json).text(), json.string());
+  }
+  return wanamaker::read_vocab_and_merges(wanamaker::MappedFile(vocab).text(), vocab.string(),
+                                          wanamaker::MappedFile(merges).text(), merges.string());
+}
+
 // A GGUF file has its tokenizer within; only plain byte-level ones can be written.
 void write_tokenizer_of_gguf(const fs::path& from, const fs::path& to) {
   try {
-    const wanamaker::GgufFile file = wanamaker::GgufFile::open(from);
-    wanamaker::write_tokenizer_json(to / "tokenizer.json", wanamaker::read_gguf_tokenizer(file));
+    wanamaker::write_tokenizer_json(to / "tokenizer.json", tokenizer_definition(from));
   } catch (const wanamaker::DataError& error) {
     std::cerr << "study: exported without a tokenizer: " << error.what() << '\n';
   }
@@ -172,15 +184,24 @@ void copy_tokenizer_files(const fs::path& from, const fs::path& to) {
   }
 }
 
+// The tokenizer as GGUF has it, with the ends of texts that the model's files name.
+wanamaker::GgufMetadataToWrite gguf_tokenizer_of(const fs::path& model) {
+  const auto tokenizer = wanamaker::Tokenizer::of_model(model);
+  wanamaker::TokenizerDefinition definition = tokenizer_definition(model);
+  if (tokenizer.bos_id()) definition.bos = tokenizer.token_text(*tokenizer.bos_id());
+  if (tokenizer.eos_id()) definition.eos = tokenizer.token_text(*tokenizer.eos_id());
+  return wanamaker::gguf_tokenizer_metadata(definition);
+}
+
 wanamaker::ExportResult export_of_run(Run& run) {
   const Stopwatch watch;
   const fs::path folder = run.out / "model";
   make_folder(folder);
   copy_tokenizer_files(run.folder, folder);
-  const wanamaker::ExportOptions options{
-      .replacement = *wanamaker::replacement_named(
-          run.options.replace.empty() ? "ridge" : run.options.replace),
-      .as_float16 = run.options.dtype == "float16"};
+  wanamaker::ExportOptions options{.replacement = *wanamaker::replacement_named(
+                                       run.options.replace.empty() ? "ridge" : run.options.replace),
+                                   .as_float16 = run.options.dtype == "float16"};
+  if (run.options.gguf) options.gguf_tokenizer = gguf_tokenizer_of(run.folder);
   wanamaker::ExportResult result = run.engine->export_model(layer_task(run), options, folder);
   wanamaker::write_json(run.out / "export.json", wanamaker::json_of(result));
   wanamaker::write_json(run.out / "export.times.json", {{"schema", "wanamaker/1"},

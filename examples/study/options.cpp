@@ -250,6 +250,7 @@ void add_export_options(CLI::App& command, Options& o) {
   command.add_option("--dtype", o.dtype, "of the weights in the file: float32 or float16")
       ->check(CLI::IsMember({"float32", "float16"}))
       ->capture_default_str();
+  command.add_flag("--gguf", o.gguf, "write model.gguf beside it, for llama.cpp");
 }
 
 void describe_exporting(CLI::App& app, Options& o) {

@@ -91,6 +91,7 @@ struct Options {
   std::string replace;
   bool beside = false;
   std::string dtype = "float32";
+  bool gguf = false;
   std::filesystem::path exported;
   double tolerance = 1e-3;
   PretrainFlags pretrain;

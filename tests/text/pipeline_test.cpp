@@ -10,6 +10,7 @@
 
 #include "text_testing.hpp"
 #include "wanamaker/io/gguf_writer.hpp"
+#include "wanamaker/text/gguf_tokenizer_writing.hpp"
 #include "wanamaker/text/tokenizer.hpp"
 
 using namespace wanamaker;
@@ -175,6 +176,32 @@ TEST_CASE("both forms of a byte-level tokenizer are one tokenizer") {
       read_tokenizer_json(recorded_tokenizer(recorded(), "gpt2").dump(), "gpt2"));
   CHECK(from_gguf.content_hash() == from_json.content_hash());
   CHECK(from_gguf.eos_id() == from_json.eos_id());
+}
+
+TEST_CASE("tokenizers are written to GGUF and read back as the same ones, or refused") {
+  const TemporaryFolder folder;
+  const auto definition_of = [](const std::string& variant) {
+    return read_tokenizer_json(recorded_tokenizer(recorded(), variant).dump(), variant);
+  };
+  for (const std::string variant : {"gpt2", "neox", "smollm"}) {
+    CAPTURE(variant);
+    const TokenizerDefinition definition = definition_of(variant);
+    GgufMetadataToWrite metadata{{"general.architecture", std::string("gpt2")}};
+    for (auto& entry : gguf_tokenizer_metadata(definition)) metadata.push_back(std::move(entry));
+    write_gguf(folder / "m.gguf", metadata, {});
+    const Tokenizer read = Tokenizer::from_gguf(folder / "m.gguf");
+    const Tokenizer own{TokenizerDefinition(definition)};
+    CHECK(read.vocabulary_size() == own.vocabulary_size());
+    CHECK(read.bos_id() == own.bos_id());
+    CHECK(read.eos_id() == own.eos_id());
+    for (const Json& text : recorded().at("texts")) {
+      CHECK(read.encode(text.get<std::string>()) == own.encode(text.get<std::string>()));
+    }
+  }
+  for (const std::string variant : {"llama3", "qwen2"}) {
+    CHECK(error_id([&] { gguf_tokenizer_metadata(definition_of(variant)); }) ==
+          "tokenizer/unwritable");
+  }
 }
 
 TEST_CASE("settings of a GGUF tokenizer") {

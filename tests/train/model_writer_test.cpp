@@ -7,6 +7,7 @@
 
 #include "testing.hpp"
 #include "wanamaker/backend/eigen.hpp"
+#include "wanamaker/io/gguf_model_writer.hpp"
 #include "wanamaker/io/model_config.hpp"
 #include "wanamaker/io/safetensors.hpp"
 #include "wanamaker/train/initialise.hpp"
@@ -50,11 +51,8 @@ std::string settings_text(const ModelConfig& config) {
 }
 
 template <class Expected>
-void check_written(AnyTransformer<WrittenBackend>& model, const std::filesystem::path& folder,
-                   Expected expected) {
-  WrittenBackend backend;
-  AnyTransformer<WrittenBackend> loaded = load_model(backend, folder);
-  CHECK(settings_text(loaded.config()) == settings_text(model.config()));
+void check_parameters(AnyTransformer<WrittenBackend>& model, AnyTransformer<WrittenBackend>& loaded,
+                      Expected expected) {
   const auto before = parameters<WrittenBackend>(model);
   const auto after = parameters<WrittenBackend>(loaded);
   REQUIRE(before.size() == after.size());
@@ -64,19 +62,33 @@ void check_written(AnyTransformer<WrittenBackend>& model, const std::filesystem:
     REQUIRE(before[i].value.size() == after[i].value.size());
     int differing = 0;
     for (Index j = 0; j < before[i].value.size(); ++j) {
-      differing += after[i].value.data[j] == expected(before[i].value.data[j]) ? 0 : 1;
+      differing += after[i].value.data[j] == expected(before[i], before[i].value.data[j]) ? 0 : 1;
     }
     CHECK(differing == 0);
   }
 }
 
+template <class Expected>
+void check_written(AnyTransformer<WrittenBackend>& model, const std::filesystem::path& folder,
+                   Expected expected) {
+  WrittenBackend backend;
+  AnyTransformer<WrittenBackend> loaded = load_model(backend, folder);
+  CHECK(settings_text(loaded.config()) == settings_text(model.config()));
+  check_parameters(model, loaded, [&](const auto&, float value) { return expected(value); });
+}
+
+/// One of every family, and the two topologies of GPT-NeoX.
+std::vector<ModelShape> writable_shapes() {
+  ModelShape sequential = writable_shape(Family::gpt_neox);
+  sequential.parallel_residual = false;
+  return {writable_shape(Family::gpt2), writable_shape(Family::gpt_neox), sequential,
+          writable_shape(Family::llama)};
+}
+
 }  // namespace
 
 TEST_CASE("models of every family are read back as they were written") {
-  ModelShape sequential = writable_shape(Family::gpt_neox);
-  sequential.parallel_residual = false;
-  for (const ModelShape& shape : {writable_shape(Family::gpt2), writable_shape(Family::gpt_neox),
-                                  sequential, writable_shape(Family::llama)}) {
+  for (const ModelShape& shape : writable_shapes()) {
     ModelConfig config = model_config(shape);
     config.bos = 0;
     config.eos = {0, 3};
@@ -92,6 +104,40 @@ TEST_CASE("models of every family are read back as they were written") {
           DType::float16);
     check_written(model, folder.path(), [](float v) { return static_cast<float>(half(v)); });
   }
+}
+
+TEST_CASE("models of every family are read back from GGUF as they were written") {
+  for (const ModelShape& shape : writable_shapes()) {
+    const ModelConfig config = model_config(shape);
+    const std::string name = config.name;
+    CAPTURE(name);
+    WrittenBackend backend;
+    AnyTransformer<WrittenBackend> model = made(backend, config);
+    const TemporaryFolder folder;
+    const auto path = folder / (name + ".gguf");
+    for (const bool as_float16 : {false, true}) {
+      write_gguf_model(path, backend, model, config, {}, as_float16);
+      AnyTransformer<WrittenBackend> loaded = load_model(backend, path);
+      ModelConfig read = loaded.config();
+      read.name = name;
+      CHECK(settings_text(read) == settings_text(config));
+      check_parameters(model, loaded, [&](const auto& p, float value) {
+        const bool is_wide = !as_float16 || !p.decays || p.name.ends_with("wpe.weight");
+        return is_wide ? value : static_cast<float>(half(value));
+      });
+    }
+  }
+}
+
+TEST_CASE("settings that GGUF has no words for are refused") {
+  WrittenBackend backend;
+  const TemporaryFolder folder;
+  ModelConfig config = model_config(writable_shape(Family::gpt2));
+  AnyTransformer<WrittenBackend> model = made(backend, config);
+  config.scale_by_inverse_layer = true;
+  CHECK(error_id([&] { write_gguf_model(folder / "m.gguf", backend, model, config, {}); }) ==
+        "model/unwritable");
+  CHECK(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_CASE("files of other programs are written as they were read") {

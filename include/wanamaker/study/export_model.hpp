@@ -10,6 +10,7 @@
 
 #include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/core/half.hpp"
+#include "wanamaker/io/gguf_model_writer.hpp"
 #include "wanamaker/io/model_writer.hpp"
 #include "wanamaker/study/export_result.hpp"
 #include "wanamaker/study/generate_study.hpp"
@@ -76,9 +77,9 @@ std::vector<double> sequence_losses(B& backend, const AnyTransformer<B>& model,
 
 /// Fits what is to stand in the chosen layers (all where none are named) on the input's splits as
 /// run_generate does, lets the model's own MLPs act as it, and writes FOLDER/config.json,
-/// model.safetensors and wanamaker_check.json; tokenizer files are left to the caller. `model`, the
-/// input's own, is the exported one afterwards. Throws ProtocolError for gates, and what the fits,
-/// act_as and write_model throw.
+/// model.safetensors and wanamaker_check.json, and model.gguf where it is asked for; tokenizer
+/// files are left to the caller. `model`, the input's own, is the exported one afterwards. Throws
+/// ProtocolError for gates, and what the fits, act_as and write_model throw.
 template <class B>
 ExportResult run_export(const StudyInput<B>& in, AnyTransformer<B>& model,
                         const ExportOptions& options, const std::filesystem::path& folder) {
@@ -104,6 +105,10 @@ ExportResult run_export(const StudyInput<B>& in, AnyTransformer<B>& model,
   result.check.nats = sequence_losses(in.backend, model, result.check.ids, {}, in.workspace);
   result.largest_difference = largest_difference(with_maps, result.check.nats);
   write_model(folder, in.backend, model, config, options.as_float16);
+  if (options.gguf_tokenizer) {
+    write_gguf_model(folder / "model.gguf", in.backend, model, config, *options.gguf_tokenizer,
+                     options.as_float16);
+  }
   write_check_vectors(folder, result.check);
   return result;
 }

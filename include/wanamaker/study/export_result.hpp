@@ -1,9 +1,11 @@
 // What an export of a model asks and what it says of itself.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "wanamaker/io/check_vectors.hpp"
+#include "wanamaker/io/gguf_writer.hpp"
 #include "wanamaker/study/mlp_replacement.hpp"
 #include "wanamaker/study/perplexity.hpp"
 #include "wanamaker/study/protocol.hpp"
@@ -14,6 +16,8 @@ struct ExportOptions {
   MlpReplacement replacement{};  ///< no gate: stock runtimes have none
   bool as_float16 = false;       ///< weights in the file; float32 otherwise
   Index check_tokens = 64;       ///< at most, of the first document
+  /// Where model.gguf is to be written, too: its tokenizer (gguf_tokenizer_metadata).
+  std::optional<GgufMetadataToWrite> gguf_tokenizer{};
 };
 
 /// What was written.

@@ -90,6 +90,9 @@ class Normalizer {
 
   const std::vector<Step>& steps() const { return steps_; }
 
+  /// NFC and nothing else.
+  bool is_nfc() const { return steps_.size() == 1 && std::holds_alternative<NfcStep>(steps_[0]); }
+
   /// The normalised text: `text` itself where nothing changes, else a view of `storage`.
   /// `continues`: the text goes on from an earlier part, so that nothing is put before it.
   std::string_view apply(std::string_view text, std::string& storage,
@@ -109,9 +112,8 @@ class Normalizer {
 
   /// Adds all that determines results.
   void add_to(Sha256& hash) const {
-    const bool is_nfc = steps_.size() == 1 && std::holds_alternative<NfcStep>(steps_[0]);
-    hash.update_number(steps_.empty() ? 0u : is_nfc ? 1u : 1u + steps_.size());
-    if (is_nfc) return;
+    hash.update_number(steps_.empty() ? 0u : is_nfc() ? 1u : 1u + steps_.size());
+    if (is_nfc()) return;
     for (const Step& step : steps_) {
       hash.update_number(step.index());
       if (const auto* replace = std::get_if<ReplaceStep>(&step)) {
