@@ -20,7 +20,7 @@ void run_routing(const Options& options);
 /// All that measure, a summary and the page.
 void run_export(const Options& options);
 void run_verify(const Options& options);
-/// All that measure, and a summary.
+/// All that measure, a summary and the page.
 void run_all(const Options& options);
 
 // What commands have in common.
