@@ -456,11 +456,8 @@ void describe_commands(CLI::App& app, Options& o) {
   describe_experiments(app, o);
   describe_routing(app, o);
   describe_writing(app, o);
-<<<<<<< HEAD
   describe_reports(app, o);
-=======
   describe_exporting(app, o);
->>>>>>> 7cd952f (Export models whose MLPs compute linear maps as ordinary folders, with check vectors)
 
   CLI::App* all = app.add_subcommand(
       "all",

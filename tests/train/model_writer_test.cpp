@@ -108,7 +108,8 @@ TEST_CASE("models of every family are read back as they were written") {
 
 TEST_CASE("models of every family are read back from GGUF as they were written") {
   for (const ModelShape& shape : writable_shapes()) {
-    const ModelConfig config = model_config(shape);
+    ModelConfig config = model_config(shape);
+    config.norm_epsilon = static_cast<float>(config.norm_epsilon);  // as GGUF has it
     const std::string name = config.name;
     CAPTURE(name);
     WrittenBackend backend;
@@ -121,7 +122,10 @@ TEST_CASE("models of every family are read back from GGUF as they were written")
       ModelConfig read = loaded.config();
       read.name = name;
       CHECK(settings_text(read) == settings_text(config));
-      check_parameters(model, loaded, [&](const auto& p, float value) {
+      // By way of a folder: GGUF has GPT-2's matrices the other way round.
+      write_model(folder.path(), backend, loaded, false);
+      AnyTransformer<WrittenBackend> again = load_model(backend, folder.path());
+      check_parameters(model, again, [&](const auto& p, float value) {
         const bool is_wide = !as_float16 || !p.decays || p.name.ends_with("wpe.weight");
         return is_wide ? value : static_cast<float>(half(value));
       });
