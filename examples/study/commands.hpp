@@ -17,8 +17,9 @@ void run_pretrain(const Options& options);
 void run_report(const Options& options);
 /// probe, transfer, clusters, features, marginal or forensics.
 void run_routing(const Options& options);
-/// All that measure, a summary and the page.
+/// The model with linear maps in its MLPs as a folder that stock runtimes load.
 void run_export(const Options& options);
+/// Throws wanamaker::DataError where an exported model does not compute what it did.
 void run_verify(const Options& options);
 /// All that measure, a summary and the page.
 void run_all(const Options& options);
