@@ -54,6 +54,12 @@ TEST_CASE("ticks are round numbers inside the axis") {
   for (const double tick : ticks(1234, 56789)) CHECK(std::fmod(tick, 10000) == 0);
 }
 
+TEST_CASE("the tick at zero has no sign") {
+  const std::vector<double> ticks = detail::axis_of(-0.1, 2.1, 0, 1).ticks();
+  REQUIRE(ticks.front() == 0);
+  CHECK(!std::signbit(ticks.front()));
+}
+
 TEST_CASE("points that are not finite break a line; no points give an empty picture") {
   const std::string svg = curve_svg({{"a", {0, 1, 2, 3}, {0, NAN, 1, 1}}}, {"t", "x", "y"});
   CHECK(count_of(path_of(svg), "M") == 2);

@@ -65,7 +65,7 @@ struct Axis {
   double place(double value) const { return begin + (value - low) / (high - low) * (end - begin); }
   std::vector<double> ticks() const {
     std::vector<double> values;
-    const double first = std::ceil(low / step - 1e-9);
+    const double first = std::ceil(low / step - 1e-9) + 0.0;  // no negative zero
     for (double n = first; n * step <= high + 1e-9 * step; n += 1) values.push_back(n * step);
     return values;
   }
