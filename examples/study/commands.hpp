@@ -21,6 +21,8 @@ void run_routing(const Options& options);
 void run_export(const Options& options);
 /// Throws wanamaker::DataError where an exported model does not compute what it did.
 void run_verify(const Options& options);
+/// Two sets of results side by side.
+void run_compare(const Options& options);
 /// All that measure, a summary and the page.
 void run_all(const Options& options);
 

@@ -24,6 +24,7 @@ int run(const study::Options& options) {
   if (study::is_about_routing(options.command)) study::run_routing(options);
   if (options.command == "export") study::run_export(options);
   if (options.command == "verify") study::run_verify(options);
+  if (options.command == "compare") study::run_compare(options);
   if (options.command == "all") study::run_all(options);
   study::check_output_written();
   return 0;

@@ -449,6 +449,17 @@ void describe_reports(CLI::App& app, Options& o) {
   report->add_option("folder", o.out, "what --out of other commands was")
       ->type_name("FOLDER")
       ->capture_default_str();
+
+  CLI::App* compare = app.add_subcommand(
+      "compare", "lay two sets of results side by side, or ours and a published file");
+  compare
+      ->add_option("results", o.compared,
+                   "two folders of results, result files, or files of the published study")
+      ->type_name("A B")
+      ->expected(2)
+      ->required();
+  compare->add_flag("--anyway", o.anyway, "also where they were not measured in the same way");
+  compare->add_option("--out", o.out, "folder for compare.json")->capture_default_str();
 }
 
 void describe_commands(CLI::App& app, Options& o) {

@@ -96,6 +96,8 @@ struct Options {
   double tolerance = 1e-3;
   PretrainFlags pretrain;
   RoutingFlags routing;
+  std::vector<std::filesystem::path> compared;
+  bool anyway = false;
   bool bos = false;
   bool quick = false;
   bool quiet = false;

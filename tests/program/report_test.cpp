@@ -30,3 +30,21 @@ TEST_CASE("study report refuses folders without results, and results that are no
   wanamaker_test::check_refused(wanamaker_test::run_study(run),
                                 {"report/bad-value", "/layers/0/layer"});
 }
+
+TEST_CASE("study compare shows equal results, and refuses others unless asked") {
+  const wanamaker_test::TemporaryFolder folder;
+  wanamaker::Json sweep = wanamaker_test::planted_model(3).results.at("sweep");
+  wanamaker_test::write_bytes(folder / "a.json", sweep.dump());
+  sweep["protocol"]["window"] = 128;
+  wanamaker_test::write_bytes(folder / "b.json", sweep.dump());
+  const std::string a = wanamaker_test::quoted(folder / "a.json");
+  const std::string b = wanamaker_test::quoted(folder / "b.json");
+  const std::string out = " --out " + wanamaker_test::quoted(folder.path());
+  CHECK(wanamaker_test::run_study("compare " + a + " " + a + out).code == 0);
+  CHECK(std::filesystem::exists(folder / "compare.json"));
+  wanamaker_test::check_refused(wanamaker_test::run_study("compare " + a + " " + b + out),
+                                {"compare/protocols-differ", "window 256 against 128", "--anyway"});
+  const std::filesystem::path printed = folder / "printed";
+  CHECK(wanamaker_test::run_study("compare --anyway " + a + " " + b + out, printed).code == 0);
+  CHECK(wanamaker_test::read_bytes(printed).find("NOT COMPARABLE") != std::string::npos);
+}

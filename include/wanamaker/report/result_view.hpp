@@ -79,6 +79,19 @@ class ResultView {
     }
     return views;
   }
+  /// Keys and values of an object, in the order of the keys; none where it is missing.
+  std::vector<std::pair<std::string, ResultView>> members(std::string_view key) const {
+    const ResultView object = (*this)[key];
+    std::vector<std::pair<std::string, ResultView>> views;
+    if (!object) return views;
+    if (!object.json_->is_object()) object.fail("an object");
+    if (object.json_->size() > most_items) object.fail("at most 4096 members");
+    for (const auto& member : object.json_->items()) {
+      views.emplace_back(member.key(),
+                         ResultView(member.value(), object.where_ + "/" + member.key()));
+    }
+    return views;
+  }
   /// The first item of a list that has this text under `name_key`; nothing where there is none.
   ResultView item(std::string_view list, std::string_view name_key, std::string_view name) const {
     for (const ResultView& view : items(list)) {
