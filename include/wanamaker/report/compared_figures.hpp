@@ -153,7 +153,9 @@ inline void add_training_figures(ComparedModel& side, const ResultView& run,
                                  const std::string& name) {
   for (const ResultView& c : run.items("comparisons")) {
     if (c.text("kind") != "untouched" || c.text("text") == "trained") continue;
-    const std::string text = c.text("text") == "unseen" ? "own text" : "other text";
+    const std::string text = c.text("text") == "unseen"  ? "own text"
+                             : c.text("text") == "other" ? "other text"
+                                                         : c.text("text");
     side.add(whole_model, name + ", " + text + ", %", estimate_of(c));
   }
 }
