@@ -74,7 +74,9 @@ function(wanamaker_program_from_folder name folder)
   # The sources that include the same large headers are compiled as one unit; the engines, which
   # take longest, and the report, which needs no models, at the same time.
   foreach(source IN LISTS sources)
-    if(NOT source MATCHES "/(engine|report)[^/]*$")
+    if(source MATCHES "/engine_(pretrain|finetune)[.]cpp$")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP training)
+    elseif(NOT source MATCHES "/(engine|report)[^/]*$")
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP program)
     endif()
   endforeach()

@@ -3,6 +3,7 @@
 #include <system_error>
 #include <utility>
 
+#include "wanamaker/report/finetune_report.hpp"
 #include "wanamaker/report/forensics_json.hpp"
 #include "wanamaker/report/position_json.hpp"
 #include "wanamaker/report/result_json.hpp"
@@ -95,6 +96,20 @@ wanamaker::CompoundCheckpoint RunState::for_compound() {
           },
           [this](const wanamaker::CompoundVariant& variant) {
             store(variant.name, wanamaker::json_of(variant));
+          }};
+}
+
+wanamaker::FinetuneCheckpoint RunState::for_finetune() {
+  const auto name = [](const std::string& arm, std::uint64_t seed) {
+    return arm + ", seed " + std::to_string(seed);
+  };
+  return {[this, name](const wanamaker::ArmKey& key) -> std::optional<wanamaker::ArmRun> {
+            const auto part = find(name(key.arm, key.seed));
+            if (!part) return std::nullopt;
+            return wanamaker::arm_run_from_json(*part, file_.string());
+          },
+          [this, name](const wanamaker::ArmRun& run) {
+            store(name(run.arm, run.seed), wanamaker::json_of(run));
           }};
 }
 

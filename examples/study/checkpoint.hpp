@@ -10,6 +10,7 @@
 #include "wanamaker/study/checkpoint.hpp"
 #include "wanamaker/study/clusters_result.hpp"
 #include "wanamaker/study/features_result.hpp"
+#include "wanamaker/study/finetune_result.hpp"
 #include "wanamaker/study/forensics_result.hpp"
 #include "wanamaker/study/probe_result.hpp"
 #include "wanamaker/study/transfer_result.hpp"
@@ -32,6 +33,7 @@ class RunState {
   wanamaker::Checkpoint<wanamaker::Index, wanamaker::ClusterLayer> for_clusters();
   wanamaker::Checkpoint<wanamaker::Index, wanamaker::FeaturesLayer> for_features();
   wanamaker::Checkpoint<wanamaker::Index, wanamaker::ForensicsLayer> for_forensics();
+  wanamaker::FinetuneCheckpoint for_finetune();
 
   /// Removes the file: the results are written.
   void finish();

@@ -3,6 +3,7 @@
 
 #include "engine.hpp"
 #include "options.hpp"
+#include "wanamaker/core/hash.hpp"
 
 namespace study {
 
@@ -13,6 +14,8 @@ void run_gate_curve(const Options& options);
 void run_compound(const Options& options);
 void run_generate(const Options& options);
 void run_pretrain(const Options& options);
+/// progressive, two-phase, control.
+void run_finetuning(const Options& options);
 /// The results in --out as a page to read.
 void run_report(const Options& options);
 /// probe, transfer, clusters, features, marginal or forensics.
@@ -37,6 +40,8 @@ wanamaker::Index thread_count(const Options& options);
 struct Run;
 /// All of run_routing on one model, its sentences printed. The run's other engine is given up.
 void measure_routing(Run& run, const wanamaker::SweepResult& sweep);
+/// What a run reads its model from: small files by their contents, weights by size and time.
+void add_model_files(wanamaker::Sha256& hash, const std::filesystem::path& model);
 /// What makes an engine of the chosen backend. Throws wanamaker::BackendError.
 EngineMaker engine_maker(const Options& options);
 

@@ -66,14 +66,17 @@ wanamaker::CorpusOptions corpus_options(const Options& options) {
 }
 
 std::vector<fs::path> text_paths(const Options& options) {
-  if (!options.texts.empty()) return options.texts;
+  return options.texts.empty() ? default_text_files() : options.texts;
+}
+
+}  // namespace
+
+std::vector<fs::path> default_text_files() {
   const fs::path folder = data_folder();
   std::vector<fs::path> paths;
   for (const char* name : default_texts) paths.push_back(folder / name);
   return paths;
 }
-
-}  // namespace
 
 std::vector<fs::path> model_folders(const Options& options) {
   if (options.model != "default") return {options.model};

@@ -15,6 +15,9 @@ namespace study {
 /// Folders (or GGUF files) of the models to run: one, or the two that come with the program.
 std::vector<std::filesystem::path> model_folders(const Options& options);
 
+/// The three corpora that come with the program: encyclopaedic, narrative, technical.
+std::vector<std::filesystem::path> default_text_files();
+
 /// Prints {"ids": […]} for every document on standard output as it is read.
 void print_token_ids(const Options& options, const std::filesystem::path& model_folder,
                      wanamaker::ExecutorRef executor, const wanamaker::Progress& progress);

@@ -385,6 +385,99 @@ void describe_routing(CLI::App& app, Options& o) {
             "positions that a counted token has at least");
 }
 
+void add_tuning_texts(CLI::App& command, Options& o) {
+  FinetuneFlags& f = o.finetune;
+  command.add_option("--other-text", f.other_texts,
+                     "texts of another domain to measure on, read like --text [without --text the "
+                     "technical one of the three corpora, else none]");
+  command.add_option("--lambada", f.lambada,
+                     "passages whose last words are predicted: JSON lines as LAMBADA has them "
+                     "[none]");
+  const auto tokens = [&command](const char* name, Index& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
+  };
+  tokens("--train-tokens", f.train_tokens, "tokens to train on at most");
+  tokens("--fit-tokens", o.tokens.fit, "tokens to fit linear maps on at most");
+  tokens("--select-tokens", o.tokens.select, "tokens to order layers and count routes on at most");
+  command.add_option("--layers", o.layers, "to become linear, such as 0,3-5 [all]");
+  command
+      .add_option("--order", f.order,
+                  "in which layers become linear: middle (outwards), cost (what each alone costs, "
+                  "cheapest first) or given")
+      ->check(CLI::IsMember({"middle", "cost", "given"}))
+      ->capture_default_str();
+}
+
+void add_recipe_options(CLI::App& command, FinetuneFlags& f, bool progressive, bool gated) {
+  const auto number = [&command](const char* name, auto& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::NonNegativeNumber)->capture_default_str();
+  };
+  if (progressive) {
+    number("--between-steps", f.between_steps, "steps of training after each layer");
+    number("--final-steps", f.final_steps, "steps after the last layer");
+  }
+  if (gated) {
+    number("--adapt-steps", f.adapt_steps, "phase 1: steps around linear layers");
+    number("--gate-steps", f.gate_steps, "phase 2: steps of the gates");
+    number("--gate-rate", f.gate_rate, "learning rate at its peak where gates alone are trained");
+    number("--sparsity", f.sparsity, "nats that a token saves by skipping one layer's MLP");
+    number("--sparsity-warm-up", f.sparsity_warm_up, "steps until that weight is reached");
+  }
+  number("--learning-rate", f.learning_rate, "at its peak; a cosine takes it to a tenth");
+  number("--warm-up", f.warm_up, "steps until the peak, in every stage");
+  number("--decay", f.decay, "of weights, by AdamW");
+  number("--clip", f.clip, "gradients to this norm; 0: not");
+}
+
+void add_tuning_options(CLI::App& command, Options& o) {
+  FinetuneFlags& f = o.finetune;
+  command
+      .add_option("--seeds", f.seeds,
+                  "of the order of training texts and of random routing: one run each, three or "
+                  "more for intervals worth having")
+      ->delimiter(',')
+      ->capture_default_str();
+  const auto number = [&command](const char* name, Index& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
+  };
+  command.add_option("--train-window", f.window,
+                     "tokens of a training sequence [the model's positions, at most 128]");
+  number("--batch", f.batch, "sequences a batch");
+  number("--accumulation", f.accumulation, "batches a step");
+  command.add_flag("--recompute", f.recompute, "activations again on the way back: less memory");
+  command
+      .add_option("--rho", f.rho, "ridge penalty of the maps in units of the inputs' mean square")
+      ->capture_default_str();
+  command
+      .add_option("--margin", f.margin,
+                  "the baseline counts as kept where the loss is at most this, in per cent of "
+                  "perplexity")
+      ->transform(per_cent)
+      ->capture_default_str();
+  command.add_option("--resamples", o.resamples, "bootstrap resamples")->capture_default_str();
+  command.add_flag("--resume", o.resume, "go on where an interrupted run was");
+}
+
+void describe_tuning(CLI::App& app, Options& o, const char* name, const char* description) {
+  CLI::App* command = app.add_subcommand(name, description);
+  const std::string which = name;
+  add_input_options(*command, o);
+  add_tuning_texts(*command, o);
+  add_recipe_options(*command, o.finetune, which != "two-phase", which != "progressive");
+  add_tuning_options(*command, o);
+  add_measuring_options(*command, o);
+}
+
+void describe_finetuning(CLI::App& app, Options& o) {
+  describe_tuning(app, o, "progressive",
+                  "make layers linear one after the other with training between, beside plain "
+                  "training for as long");
+  describe_tuning(app, o, "two-phase",
+                  "train around linear layers, then gates between maps and MLPs; and all at once; "
+                  "beside plain training, constant gates and random routing");
+  describe_tuning(app, o, "control", "both of these, with every control on the same tokens");
+}
+
 void describe_reading(CLI::App& app, Options& o) {
   CLI::App* tokenize =
       app.add_subcommand("tokenize", "print the token ids of every document, one JSON line each");
@@ -467,6 +560,7 @@ void describe_commands(CLI::App& app, Options& o) {
   describe_experiments(app, o);
   describe_routing(app, o);
   describe_writing(app, o);
+  describe_finetuning(app, o);
   describe_reports(app, o);
   describe_exporting(app, o);
 
@@ -554,6 +648,25 @@ void apply_quick_shape(PretrainFlags& p) {
   if (p.warm_up == usual.warm_up) p.warm_up = 5;
 }
 
+// Fine-tuning within a minute, where nothing else was asked for.
+void apply_quick_recipe(Options& o) {
+  if (!is_finetuning(o.command)) return;
+  FinetuneFlags& f = o.finetune;
+  const FinetuneFlags usual;
+  if (f.between_steps == usual.between_steps) f.between_steps = 3;
+  if (f.final_steps == usual.final_steps) f.final_steps = 6;
+  if (f.adapt_steps == usual.adapt_steps) f.adapt_steps = 6;
+  if (f.gate_steps == usual.gate_steps) f.gate_steps = 6;
+  if (f.sparsity_warm_up == usual.sparsity_warm_up) f.sparsity_warm_up = 4;
+  if (f.warm_up == usual.warm_up) f.warm_up = 2;
+  if (f.window == 0) f.window = 64;
+  if (o.layers.empty() && o.model == "default") o.layers = "2-3";
+  f.train_tokens = std::min<Index>(f.train_tokens, 20000);
+  o.tokens.fit = std::min<Index>(o.tokens.fit, 8000);
+  o.tokens.report = std::min<Index>(o.tokens.report, 1200);
+  o.tokens.select = std::min<Index>(o.tokens.select, 1500);
+}
+
 // What makes a first look of a whole study; smaller figures that were asked for stay.
 void apply_quick(Options& o) {
   if (!o.quick) return;
@@ -572,9 +685,14 @@ void apply_quick(Options& o) {
   o.routing.folds = std::min<Index>(o.routing.folds, 3);
   o.routing.exact_positions = std::min<Index>(o.routing.exact_positions, 60);
   apply_quick_shape(o.pretrain);
+  apply_quick_recipe(o);
 }
 
 }  // namespace
+
+bool is_finetuning(const std::string& command) {
+  return command == "progressive" || command == "two-phase" || command == "control";
+}
 
 std::vector<Index> parse_layers(const std::string& text) {
   std::vector<Index> layers;

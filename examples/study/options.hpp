@@ -51,6 +51,32 @@ struct RoutingFlags {
   wanamaker::Index positions = 200;
 };
 
+/// What `progressive`, `two-phase` and `control` alone have.
+struct FinetuneFlags {
+  std::vector<std::uint64_t> seeds{1, 2, 3};
+  std::vector<std::filesystem::path> other_texts;
+  std::filesystem::path lambada;
+  std::string order = "middle";
+  wanamaker::Index train_tokens = 200000;
+  wanamaker::Index between_steps = 50;
+  wanamaker::Index final_steps = 200;
+  wanamaker::Index adapt_steps = 200;
+  wanamaker::Index gate_steps = 200;
+  wanamaker::Index window = 0;
+  wanamaker::Index batch = 4;
+  wanamaker::Index accumulation = 1;
+  wanamaker::Index warm_up = 10;
+  wanamaker::Index sparsity_warm_up = 50;
+  double learning_rate = 3e-4;
+  double gate_rate = 1e-2;
+  double decay = 0.01;
+  double clip = 1;
+  double sparsity = 0.02;
+  double rho = 1e-6;
+  double margin = 1;
+  bool recompute = false;
+};
+
 /// Values of the common options; defaults are what a run without options does.
 struct Options {
   std::string command;
@@ -96,12 +122,16 @@ struct Options {
   double tolerance = 1e-3;
   PretrainFlags pretrain;
   RoutingFlags routing;
+  FinetuneFlags finetune;
   std::vector<std::filesystem::path> compared;
   bool anyway = false;
   bool bos = false;
   bool quick = false;
   bool quiet = false;
 };
+
+/// Is it progressive, two-phase or control?
+bool is_finetuning(const std::string& command);
 
 /// "0,3-5" to {0, 3, 4, 5}; empty: all layers. Throws wanamaker::ProtocolError.
 std::vector<wanamaker::Index> parse_layers(const std::string& text);

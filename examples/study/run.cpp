@@ -120,9 +120,6 @@ wanamaker::SweepOptions sweep_options(const Options& options) {
   return sweep;
 }
 
-namespace {
-
-// What a run read its model from: small files by their contents, weights by size and time.
 void add_model_files(wanamaker::Sha256& hash, const fs::path& model) {
   constexpr std::uintmax_t small = 1 << 20;
   std::vector<fs::path> files;
@@ -146,8 +143,6 @@ void add_model_files(wanamaker::Sha256& hash, const fs::path& model) {
     }
   }
 }
-
-}  // namespace
 
 std::string settings_hash(const Run& run, const std::string& command) {
   wanamaker::Sha256 hash;

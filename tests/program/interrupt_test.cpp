@@ -26,6 +26,7 @@ struct Command {
   std::string state = name;  // whose state file is waited for
   std::vector<std::string> settings{"--ladder", "quick", "--resamples", "100"};
   std::string report_tokens = "400";
+  bool trains = false;
 
   // The program's arguments for results in `out`.
   std::vector<std::string> arguments(const fs::path& out, bool resume) const {
@@ -35,13 +36,13 @@ struct Command {
                                  "--text",          (data / "narrative.txt").string(),
                                  "--out",           out.string(),
                                  "--fit-tokens",    "1000",
-                                 "--gate-tokens",   "800",
                                  "--select-tokens", "400",
                                  "--report-tokens", report_tokens,
                                  "--truncate",      "40",
                                  "--rho",           "1e-3",
                                  "--threads",       "1",
                                  "--quiet"};
+    if (!trains) all.insert(all.end(), {"--gate-tokens", "800"});
     all.insert(all.end(), options.begin(), options.end());
     all.insert(all.end(), settings.begin(), settings.end());
     if (resume) all.push_back("--resume");
@@ -115,7 +116,14 @@ const std::vector<Command> commands{
      {"--resamples", "100", "--rounds", "3", "--folds", "3"},
      "6000"},  // of three documents or more
     {"marginal", {"--layers", "4,5"}, "marginal", {"--exact-positions", "5"}},
-    {"forensics", {"--layers", "4,5"}, "forensics", {"--positions", "20"}}};
+    {"forensics", {"--layers", "4,5"}, "forensics", {"--positions", "20"}},
+    {"progressive",
+     {"--layers", "5", "--between-steps", "1", "--final-steps", "1", "--train-window", "16",
+      "--batch", "1", "--train-tokens", "1000", "--seeds", "1,2"},
+     "progressive",
+     {"--resamples", "100"},
+     "400",
+     true}};
 
 }  // namespace
 

@@ -129,13 +129,6 @@ inline OrderedJson json_of(const FinetuneOptions& o) {
           {"margin_percent", o.margin_percent}};
 }
 
-template <class T>
-OrderedJson json_list(const std::vector<T>& items) {
-  OrderedJson list = OrderedJson::array();
-  for (const T& item : items) list.push_back(wanamaker::json_of(item));
-  return list;
-}
-
 }  // namespace detail
 
 /// progressive.json, two-phase.json, control.json.

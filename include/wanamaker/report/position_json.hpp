@@ -10,18 +10,6 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
-namespace detail {
-
-/// json_of of every element.
-template <class T>
-OrderedJson json_list(const std::vector<T>& values) {
-  OrderedJson list = OrderedJson::array();
-  for (const T& value : values) list.push_back(json_of(value));
-  return list;
-}
-
-}  // namespace detail
-
 inline OrderedJson json_of(const MarginalGroup& g) {
   return {{"name", g.name},
           {"positions", g.positions},

@@ -39,6 +39,14 @@ inline OrderedJson json_of(const std::vector<PairedWarning>& warnings) {
   return list;
 }
 
+/// json_of of every element.
+template <class T>
+OrderedJson json_list(const std::vector<T>& values) {
+  OrderedJson list = OrderedJson::array();
+  for (const T& value : values) list.push_back(json_of(value));
+  return list;
+}
+
 inline OrderedJson json_of(const std::optional<Interval>& interval) {
   if (!interval) return nullptr;
   return OrderedJson::array({interval->low, interval->high});
