@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 
 
 def losses(folder: Path, ids: list[int]) -> torch.Tensor:
-    model = AutoModelForCausalLM.from_pretrained(folder, torch_dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(folder).float().eval()
     tokens = torch.tensor([ids])
     with torch.no_grad():
         log_p = torch.log_softmax(model(tokens).logits[0, :-1].double(), dim=-1)
