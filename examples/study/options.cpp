@@ -369,9 +369,10 @@ void describe_routing(CLI::App& app, Options& o) {
       app, o, "marginal",
       "what replacing the MLP at one position alone changes, to first order and exactly");
   add_count(*marginal, "--exact-positions", r.exact_positions, "positions to patch in every layer");
-  add_count(*marginal, "--path-steps", r.path_steps,
-            "of a path from the MLP to its linear map at every layer: layers times steps passes, "
-            "more exact than first order; 0: not");
+  add_count(
+      *marginal, "--path-steps", r.path_steps,
+      "of a path from the MLP to its linear map, all positions together, whose sum is the joint "
+      "change: layers times steps passes; 0: none");
   add_count(*marginal, "--map-positions", r.map_positions,
             "positions whose every layer's δ is kept in the result");
 
