@@ -681,10 +681,10 @@ void apply_quick(Options& o) {
   if (o.fractions.empty()) o.fractions = {0.25, 0.5, 0.75};
   if (o.gates.empty()) o.gates = {"random", "token-table", "gate-logistic"};
   if (o.greedy == "gate") o.greedy = "linear";
-  o.routing.resamples = std::min<Index>(o.routing.resamples, 500);
+  o.routing.resamples = std::min<Index>(o.routing.resamples, 200);
   o.routing.rounds = std::min<Index>(o.routing.rounds, 30);
   o.routing.folds = std::min<Index>(o.routing.folds, 3);
-  o.routing.exact_positions = std::min<Index>(o.routing.exact_positions, 60);
+  o.routing.exact_positions = std::min<Index>(o.routing.exact_positions, 30);
   apply_quick_shape(o.pretrain);
   apply_quick_recipe(o);
 }
