@@ -278,9 +278,9 @@ inline std::string finetune_svg(const FinetuneResult& r) {
   const std::size_t count = std::max<std::size_t>(1, longest / 20);
   std::vector<Curve> curves;
   for (const auto& [arm, own] : losses) curves.push_back(detail::smoothed(arm, own, count));
-  return curve_svg(curves, {"Training loss, mean of " + std::to_string(r.options.seeds.size()) +
-                                " seeds and " + std::to_string(count) + " steps",
-                            "steps", "loss, nats per token"});
+  std::string title = "Training loss, mean of " + std::to_string(r.options.seeds.size()) + " seeds";
+  if (count > 1) title += " and of " + std::to_string(count) + " steps";
+  return curve_svg(curves, {title, "steps", "loss, nats per token"});
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI
