@@ -39,7 +39,10 @@ class HalfReader {
                        .final_norm = norm(),
                        .head = {}};
     const Index first = reads_tokens_ ? 0 : 6;
-    AnyMlp<B> mlp(DenseMlp<B, GeluTanh>(rows_cut(12, 24, 3.0, first), linear(24, 12, 4.0)));
+    // Drawn one after the other: compilers evaluate arguments in different orders.
+    Linear<B> down = linear(24, 12, 4.0);
+    Linear<B> up = rows_cut(12, 24, 3.0, first);
+    AnyMlp<B> mlp(DenseMlp<B, GeluTanh>(std::move(up), std::move(down)));
     parts.blocks.emplace_back(
         norm(),
         CausalSelfAttention<B, LearnedPositions>(linear(12, 36, 0), linear(12, 12, 0),
@@ -113,18 +116,25 @@ const ProbeScore& probe(const ProbeLayer& layer, const std::string& name) {
 // Intervals are of 60 documents of 29 positions; what they compare is some of their widths apart.
 TEST_CASE("a δ of the token is found in the token's part and in the table of labels") {
   const ProbeLayer layer = probe_half_reader(true).layers.at(0);
-  CHECK(layer.probes.size() == 8);
+  CHECK(layer.probes.size() == 12);
   CHECK(probe(layer, "token").interval.interval->low > 0.52);
   CHECK(probe(layer, "token-label-table").interval.interval->low > 0.52);
   CHECK(std::abs(probe(layer, "context").auc->auc - 0.5) < 0.04);
   CHECK(probe(layer, "context").above_token_table_interval.interval->high < 0);
   CHECK(!probe(layer, "token-label-table").above_token_table);
+  CHECK(probe(layer, "input-mlp").interval.interval->low > 0.52);
+  CHECK(std::abs(probe(layer, "context-mlp").auc->auc - 0.5) < 0.04);
+  CHECK(probe(layer, "published-interaction").features == PlantedModel::width);
+  // The norm before this MLP leaves all inputs one length.
+  CHECK(probe(layer, "published-norm").features == 1);
+  CHECK(std::abs(probe(layer, "published-norm").auc->auc - 0.5) < 0.04);
 }
 
 TEST_CASE("a δ of the position is found in the context and not in the token") {
   const ProbeLayer layer = probe_half_reader(false).layers.at(0);
   CHECK(probe(layer, "position").auc->auc == probe(layer, "context").auc->auc);
   CHECK(probe(layer, "context").interval.interval->low > 0.55);
+  CHECK(probe(layer, "context-mlp").interval.interval->low > 0.55);
   CHECK(probe(layer, "context").above_token_table_interval.interval->low > 0.02);
   CHECK(
       *probe(layer, "context").above_token_table ==

@@ -38,11 +38,17 @@ struct MatrixView {
 
   /// Rows [first, first + count).
   WANAMAKER_HOST_DEVICE constexpr MatrixView middle_rows(Index first, Index count) const {
-    return {data + first * stride, count, cols, stride};
+    return {place(first * stride), count, cols, stride};
   }
   /// Columns [first, first + count).
   WANAMAKER_HOST_DEVICE constexpr MatrixView middle_cols(Index first, Index count) const {
-    return {data + first, rows, count, stride};
+    return {place(first), rows, count, stride};
+  }
+
+ private:
+  // An empty matrix may have no memory, and nothing may be added to a null pointer.
+  WANAMAKER_HOST_DEVICE constexpr T* place(Index offset) const {
+    return data == nullptr ? data : data + offset;
   }
 };
 

@@ -2,6 +2,8 @@
 // what attention or earlier MLPs wrote, or all of it, beside the token-identity table.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "wanamaker/gate/bottleneck_training.hpp"
 #include "wanamaker/gate/logistic_gate.hpp"
 #include "wanamaker/residual/part_collection.hpp"
 #include "wanamaker/study/layer_delta.hpp"
@@ -38,17 +41,60 @@ struct SubtractRow {
   }
 };
 
+/// y = a ∘ b per row; y may be a or b.
+template <class T>
+struct MultiplyRow {
+  ConstMatrixView<T> a;
+  ConstMatrixView<T> b;
+  MatrixView<T> y;
+
+  template <class RowTeam>
+  WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
+    const T* left = a.row(i);
+    const T* right = b.row(i);
+    T* out = y.row(i);
+    team.each(y.cols, [=](Index j) { out[j] = left[j] * right[j]; });
+  }
+};
+
+/// y [T × 1] = ‖x‖ per row.
+template <class T>
+struct NormColumnRow {
+  ConstMatrixView<T> x;
+  MatrixView<T> y;
+
+  template <class RowTeam>
+  WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
+    const T* row = x.row(i);
+    const double square = team.template sum<double>(
+        x.cols, [=](Index j) { return static_cast<double>(row[j]) * static_cast<double>(row[j]); });
+    if (team.leader()) y(i, 0) = static_cast<T>(std::sqrt(square));
+  }
+};
+
 }  // namespace kernels
 
 namespace detail {
+
+/// What the published probes made of the MLP's input x and the raw embedding e, two vectors of
+/// different units.
+enum class PublishedForm {
+  none,
+  context,      ///< x − e
+  interaction,  ///< e ∘ (x − e)
+  norm          ///< ‖x‖
+};
 
 /// One set of features of a split's scored positions [n × d].
 template <class B>
 struct ProbeFeatures {
   std::string name{};
   std::vector<Index> parts{};  ///< of the residual stream
-  bool less_raw_token = false;
+  PublishedForm form = PublishedForm::none;
+  bool has_mlp = false;  ///< a small MLP is fitted beside the linear probe
   matrix_t<B> rows{};
+
+  Index columns(Index width) const { return form == PublishedForm::norm ? 1 : width; }
 };
 
 /// All sets of one split, and what is known of its positions.
@@ -91,19 +137,24 @@ class LayerProbe {
  private:
   Index width() const { return c_.model.config().width; }
 
-  // The parts by kind, then their groups; "published-context" is the MLP's input less the raw
-  // embedding, two vectors of different units.
+  // The parts by kind, then their groups, then what the published probes made of the input.
   std::vector<ProbeFeatures<B>> feature_sets() const {
     const auto parts = decomposition_.parts_before_mlp(layer_);
     std::vector<ProbeFeatures<B>> sets;
     for (PartGroup& group : parts_by_kind(parts)) {
       sets.push_back({.name = group.name, .parts = std::move(group.parts)});
     }
-    sets.push_back({.name = "context", .parts = token_and_context(parts)[1].parts});
+    sets.push_back(
+        {.name = "context", .parts = token_and_context(parts)[1].parts, .has_mlp = true});
     std::vector<Index> all;
     for (Index p = 0; p < static_cast<Index>(parts.size()); ++p) all.push_back(p);
-    sets.push_back({.name = "input", .parts = all});
-    sets.push_back({.name = "published-context", .parts = all, .less_raw_token = true});
+    sets.push_back({.name = "input", .parts = all, .has_mlp = true});
+    const auto published = [&](const char* name, PublishedForm form) {
+      sets.push_back({.name = name, .parts = all, .form = form});
+    };
+    published("published-context", PublishedForm::context);
+    published("published-interaction", PublishedForm::interaction);
+    published("published-norm", PublishedForm::norm);
     return sets;
   }
 
@@ -113,7 +164,7 @@ class LayerProbe {
                       .documents = documents_of_losses(split.set)};
     data.delta = measure_delta(c_, surrogate, split, "layer " + std::to_string(layer_) + ", ridge");
     for (ProbeFeatures<B>& set : data.sets) {
-      set.rows = make_matrix(c_.backend, split.set.scored(), width());
+      set.rows = make_matrix(c_.backend, split.set.scored(), set.columns(width()));
     }
     for (const EvaluationBatch& batch : split.set.batches) {
       const typename Workspace<B>::Frame frame(c_.workspace);
@@ -138,14 +189,28 @@ class LayerProbe {
     const Index count = static_cast<Index>(scored.size());
     const matrix_view_t<B> all = c_.workspace.matrix(decomposition_.rows(), width());
     decomposition_.contribution(layer_, set.parts, all);
-    if (set.less_raw_token) {
-      c_.backend.for_each_row(all.rows,
-                              kernels::SubtractRow<scalar_t<B>>{all, decomposition_.part(0), all});
-    }
+    const matrix_view_t<B> features = in_form(set.form, all);
     const VectorView<TokenId> index = c_.workspace.template vector<TokenId>(count);
     c_.backend.copy_from_host(scored.data(), count, index.data);
-    ops::gather_rows(c_.backend, const_matrix_view_t<B>(all), index,
+    ops::gather_rows(c_.backend, const_matrix_view_t<B>(features), index,
                      set.rows.view().middle_rows(batch.first_loss, count));
+  }
+
+  // x in a published form, in its own memory or, of one column, in the workspace.
+  matrix_view_t<B> in_form(PublishedForm form, matrix_view_t<B> x) {
+    using T = scalar_t<B>;
+    if (form == PublishedForm::none) return x;
+    if (form == PublishedForm::norm) {
+      const matrix_view_t<B> norms = c_.workspace.matrix(x.rows, 1);
+      c_.backend.for_each_row(x.rows, kernels::NormColumnRow<T>{x, norms});
+      return norms;
+    }
+    const const_matrix_view_t<B> raw = decomposition_.part(0);
+    c_.backend.for_each_row(x.rows, kernels::SubtractRow<T>{x, raw, x});
+    if (form == PublishedForm::interaction) {
+      c_.backend.for_each_row(x.rows, kernels::MultiplyRow<T>{x, raw, x});
+    }
+    return x;
   }
 
   // Scores of the report split's positions, one list for each probe; the last is that of
@@ -160,14 +225,28 @@ class LayerProbe {
       const LinearScore score = fit.folded();
       if (gate.sets[s].name == "input") gate_ = score.weights;
       scores.push_back(scores_of(score, report.sets[s].rows.view()));
-      result.probes.push_back(
-          {.name = gate.sets[s].name, .features = width(), .note = fit_note(fit.report)});
+      result.probes.push_back({.name = gate.sets[s].name,
+                               .features = gate.sets[s].columns(width()),
+                               .note = fit_note(fit.report)});
+      if (gate.sets[s].has_mlp) add_mlp(gate.sets[s], report.sets[s], labels, scores, result);
     }
     std::vector<double> harm;
     for (const std::uint8_t label : labels.labels) harm.push_back(label == 1 ? 0.0 : 1.0);
     add_table("token-table", gate, gate.delta, report, scores, result);
     add_table("token-label-table", gate, harm, report, scores, result);
     return scores;
+  }
+
+  // What a linear probe cannot see: a hidden layer of a few units on the same features.
+  void add_mlp(const ProbeFeatures<B>& gate, const ProbeFeatures<B>& report,
+               const DeltaLabels& labels, std::vector<std::vector<double>>& scores,
+               ProbeLayer& result) const {
+    const auto fit = fit_bottleneck_gate(c_.backend, gate.rows.view(), labels.labels, {},
+                                         {.C = options_.C, .units = options_.mlp_units});
+    scores.push_back(scores_of(fit.gate.bottleneck_score(), report.rows.view()));
+    result.probes.push_back({.name = gate.name + "-mlp",
+                             .features = gate.columns(width()),
+                             .note = fit_note(fit.report)});
   }
 
   // Scores by the token alone: minus the shrunk mean of `values` over the gate split's positions.
@@ -192,6 +271,18 @@ class LayerProbe {
         sum += score.weights[static_cast<std::size_t>(j)] * static_cast<double>(host.view()(i, j));
       }
       values.push_back(sum);
+    }
+    return values;
+  }
+
+  // Of the logits: probabilities near 0 and 1 would be ties.
+  std::vector<double> scores_of(const BottleneckScore& score, const_matrix_view_t<B> rows) const {
+    std::vector<double> values(static_cast<std::size_t>(rows.rows), score.bias);
+    for (std::size_t k = 0; k < score.hidden.size(); ++k) {
+      const std::vector<double> unit = scores_of(score.hidden[k], rows);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] += score.out[k] * std::max(0.0, unit[i]);
+      }
     }
     return values;
   }
@@ -259,10 +350,11 @@ class LayerProbe {
 
 /// For each layer: logistic regressions of the label δ ≤ 0 on what each kind of part contributes to
 /// the MLP's input through its norm, on the context (everything but the token's embedding), on the
-/// whole input, and on the published "context", the input less the raw embedding; and two tables by
-/// token, of mean δ and of the share of δ ≤ 0. Fitted on the gate split, AUC on the report split,
-/// whose documents are others. Memory: up to eight times n·d scalars for the positions of both
-/// splits. Throws what its parts throw.
+/// whole input, on both by a small MLP, and on what the published probes had (the input less the
+/// raw embedding, its product with the embedding, the input's norm); and two tables by token, of
+/// mean δ and of the share of δ ≤ 0. Fitted on the gate split, AUC on the report split, whose
+/// documents are others. Memory: up to nine times n·d scalars for the positions of both splits.
+/// Throws what its parts throw.
 template <class B>
 ProbeResult run_probe(const StudyInput<B>& input, const ProbeOptions& options = {},
                       const ProbeCheckpoint& checkpoint = {}) {

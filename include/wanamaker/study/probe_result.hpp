@@ -12,7 +12,8 @@
 namespace wanamaker::inline WANAMAKER_ABI {
 
 struct ProbeOptions {
-  double C = 1;  ///< inverse penalty of the logistic regressions
+  double C = 1;         ///< inverse penalty of the logistic regressions and the small MLPs
+  Index mlp_units = 6;  ///< of the small MLPs' hidden layer
   DocumentBootstrapOptions bootstrap{};
 };
 
