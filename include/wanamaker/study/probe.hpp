@@ -242,7 +242,7 @@ class LayerProbe {
                const DeltaLabels& labels, std::vector<std::vector<double>>& scores,
                ProbeLayer& result) const {
     const auto fit = fit_bottleneck_gate(c_.backend, gate.rows.view(), labels.labels, {},
-                                         {.C = options_.C, .units = options_.mlp_units});
+                                         {.units = options_.mlp_units, .C = options_.C});
     scores.push_back(scores_of(fit.gate.bottleneck_score(), report.rows.view()));
     result.probes.push_back({.name = gate.name + "-mlp",
                              .features = gate.columns(width()),
