@@ -97,6 +97,10 @@ void write_results(const Run& run, const std::string& command, const wanamaker::
   wanamaker::write_json(run.out / (command + ".json"), result);
   wanamaker::write_atomically(run.out / (command + ".csv"), csv);
   if (!svg.empty()) wanamaker::write_atomically(run.out / (command + ".svg"), svg);
+  write_times(run, command, watch);
+}
+
+void write_times(const Run& run, const std::string& command, const Stopwatch& watch) {
   wanamaker::write_json(run.out / (command + ".times.json"),
                         {{"schema", "wanamaker/1"},
                          {"command", command},

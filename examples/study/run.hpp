@@ -72,6 +72,9 @@ class Stopwatch {
 void write_results(const Run& run, const std::string& command, const wanamaker::OrderedJson& result,
                    const std::string& csv, const Stopwatch& watch, const std::string& svg = "");
 
+/// COMMAND.times.json alone.
+void write_times(const Run& run, const std::string& command, const Stopwatch& watch);
+
 /// Everything that stored parts depend on; the layers that are asked for are among it only where
 /// one part depends on another.
 std::string settings_hash(const Run& run, const std::string& command);

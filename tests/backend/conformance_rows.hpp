@@ -138,10 +138,12 @@ void sums_and_broadcasts(B& backend) {
   RandomStream random(11);
   const auto a = integer_matrix<S>(random, 18, 35, 1), b = integer_matrix<S>(random, 18, 35, 2);
   const auto row = random_matrix<S>(random, 1, 35);
-  HostMatrix<double> sum = to_double(a), repeated(18, 35);
+  HostMatrix<double> sum = to_double(a), difference = sum, product = sum, repeated(18, 35);
   for (Index i = 0; i < 18; ++i) {
     for (Index j = 0; j < 35; ++j) {
       sum(i, j) += static_cast<double>(b(i, j));
+      difference(i, j) -= static_cast<double>(b(i, j));
+      product(i, j) *= static_cast<double>(b(i, j));
       repeated(i, j) = static_cast<double>(row(0, j));
     }
   }
@@ -149,6 +151,10 @@ void sums_and_broadcasts(B& backend) {
   auto y_there = result_of(backend, 18, 35);
   ops::broadcast_rows<B>(backend, row_there.vector(), y_there.view());
   CHECK(equal(y_there.download(), repeated));
+  ops::subtract<B>(backend, a_there.view(), b_there.view(), y_there.view());
+  CHECK(equal(y_there.download(), difference));
+  ops::multiply<B>(backend, a_there.view(), b_there.view(), y_there.view());
+  CHECK(equal(y_there.download(), product));
   for (auto* y : {&y_there, &a_there}) {  // the last time in place
     ops::add<B>(backend, a_there.view(), b_there.view(), y->view());
     CHECK(equal(y->download(), sum));

@@ -31,14 +31,7 @@ struct Bench {
 
   StudyInput<B> input(const AnyTransformer<B>& model, Ladder ladder = Ladder::quick,
                       std::vector<Index> layers = {}) {
-    StudyInput<B> in{.backend = backend,
-                     .model = model,
-                     .corpus = corpus,
-                     .splits = splits,
-                     .workspace = workspace,
-                     .rule = {.window = 30, .stride = 30},
-                     .options = quick_options(ladder),
-                     .executor = backend.executor()};
+    StudyInput<B> in = planted_study(backend, model, corpus, splits, workspace, 30, ladder);
     in.options.layers = std::move(layers);
     return in;
   }

@@ -176,14 +176,7 @@ FeaturesResult features_of_planted(ExecutorRef executor = {}) {
   const TokenizedCorpus corpus = random_corpus(40, 30, PlantedModel::vocabulary);
   const Splits splits = some_splits(40);
   Workspace<B> workspace(backend);
-  const StudyInput<B> input{.backend = backend,
-                            .model = model,
-                            .corpus = corpus,
-                            .splits = splits,
-                            .workspace = workspace,
-                            .rule = {.window = 20, .stride = 20},
-                            .options = quick_options(Ladder::surrogates),
-                            .executor = backend.executor()};
+  const StudyInput<B> input = planted_study(backend, model, corpus, splits, workspace, 20);
   FeaturesOptions options{.folds = 3, .trees = {.rounds = 5}, .bootstrap = {.resamples = 100}};
   for (Index v = 0; v < PlantedModel::vocabulary; ++v) {
     options.spellings.push_back(v % 3 == 0 ? " the" : v % 3 == 1 ? "ing" : ".");

@@ -30,14 +30,7 @@ ForensicsResult examine(ForensicsOptions options, Index documents = 80) {
   const TokenizedCorpus corpus = random_corpus(documents, 30, PlantedModel::vocabulary);
   const Splits splits = some_splits(documents);
   Workspace<B> workspace(backend);
-  const StudyInput<B> input{.backend = backend,
-                            .model = model,
-                            .corpus = corpus,
-                            .splits = splits,
-                            .workspace = workspace,
-                            .rule = {.window = 30, .stride = 30},
-                            .options = quick_options(Ladder::surrogates),
-                            .executor = backend.executor()};
+  const StudyInput<B> input = planted_study(backend, model, corpus, splits, workspace);
   return run_forensics(input, options);
 }
 

@@ -40,14 +40,7 @@ struct MarginalStudy {
     return list;
   }
   StudyInput<B> input(Index window = 30) {
-    return {.backend = backend,
-            .model = model,
-            .corpus = corpus,
-            .splits = splits,
-            .workspace = workspace,
-            .rule = {.window = window, .stride = window},
-            .options = quick_options(Ladder::surrogates),
-            .executor = backend.executor()};
+    return planted_study(backend, model, corpus, splits, workspace, window);
   }
 };
 

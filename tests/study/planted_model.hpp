@@ -10,6 +10,7 @@
 #include "wanamaker/backend/blas.hpp"  // before names of ours hide its own
 #include "wanamaker/backend/eigen.hpp"
 #include "wanamaker/nn/any_transformer.hpp"
+#include "wanamaker/study/layer_study.hpp"
 #include "wanamaker/study/splits.hpp"
 #include "wanamaker/study/sweep_result.hpp"
 #include "wanamaker/text/tokenized_corpus.hpp"
@@ -119,6 +120,21 @@ inline SweepOptions quick_options(Ladder ladder) {
   options.rhos = {1e-12};
   options.intervals.resamples = 200;
   return options;
+}
+
+/// An experiment on linear maps with windows of so many tokens. What it refers to must outlive it.
+inline StudyInput<B> planted_study(B& backend, const AnyTransformer<B>& model,
+                                   const TokenizedCorpus& corpus, const Splits& splits,
+                                   Workspace<B>& workspace, Index window = 30,
+                                   Ladder ladder = Ladder::surrogates) {
+  return {.backend = backend,
+          .model = model,
+          .corpus = corpus,
+          .splits = splits,
+          .workspace = workspace,
+          .rule = {.window = window, .stride = window},
+          .options = quick_options(ladder),
+          .executor = backend.executor()};
 }
 
 /// Documents drawn from the model itself, so that every change of the model costs, up to chance.

@@ -94,14 +94,7 @@ ProbeResult probe_half_reader(bool reads_tokens, ExecutorRef executor = {}, Inde
   const TokenizedCorpus corpus = sampled_corpus(backend, model, documents, 30);
   const Splits splits = some_splits(documents);
   Workspace<B> workspace(backend);
-  const StudyInput<B> input{.backend = backend,
-                            .model = model,
-                            .corpus = corpus,
-                            .splits = splits,
-                            .workspace = workspace,
-                            .rule = {.window = 30, .stride = 30},
-                            .options = quick_options(Ladder::surrogates),
-                            .executor = backend.executor()};
+  const StudyInput<B> input = planted_study(backend, model, corpus, splits, workspace);
   return run_probe(input, {.bootstrap = {.resamples = 200}});
 }
 
@@ -126,6 +119,24 @@ TEST_CASE("a δ of the token is found in the token's part and in the table of la
   CHECK(std::abs(probe(layer, "context-mlp").auc->auc - 0.5) < 0.04);
   CHECK(probe(layer, "published-interaction").features == PlantedModel::width);
   CHECK(probe(layer, "published-norm").features == 1);
+}
+
+TEST_CASE("the published forms of an input, by hand") {
+  B backend;
+  Workspace<B> workspace(backend);
+  const typename Workspace<B>::Frame frame(workspace);
+  const std::vector<double> x{3, 4, 1, -2}, e{1, 2, -1, 3};
+  const auto form = [&](detail::PublishedForm wanted) {
+    auto input = matrix_from_host<double>(backend, x.data(), 2, 2);
+    const auto raw = matrix_from_host<double>(backend, e.data(), 2, 2);
+    const MatrixView<double> result =
+        detail::in_form<B>(backend, wanted, input.view(), raw.view(), workspace);
+    return std::vector<double>(result.data, result.data + result.size());
+  };
+  CHECK(form(detail::PublishedForm::none) == x);
+  CHECK(form(detail::PublishedForm::context) == std::vector<double>{2, 2, 2, -5});
+  CHECK(form(detail::PublishedForm::interaction) == std::vector<double>{2, 4, -2, -15});
+  CHECK(form(detail::PublishedForm::norm) == std::vector<double>{5, std::sqrt(5.0)});
 }
 
 TEST_CASE("a δ of the position is found in the context and not in the token") {

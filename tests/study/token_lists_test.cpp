@@ -195,16 +195,7 @@ struct ListBench {
         splits(some_splits(documents)),
         workspace(backend) {}
 
-  StudyInput<B> input() {
-    return {.backend = backend,
-            .model = model,
-            .corpus = corpus,
-            .splits = splits,
-            .workspace = workspace,
-            .rule = {.window = 30, .stride = 30},
-            .options = quick_options(Ladder::surrogates),
-            .executor = backend.executor()};
-  }
+  StudyInput<B> input() { return planted_study(backend, model, corpus, splits, workspace); }
 
   B backend;
   PlantedModel planted;

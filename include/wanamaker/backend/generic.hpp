@@ -79,12 +79,29 @@ void gated_product(B& backend, const_matrix_view_t<B> gate, const_matrix_view_t<
                        kernels::GatedProductRow<scalar_t<B>, Activation>{gate, up, activation, y});
 }
 
-/// y ← a + b, all [T × d]; y may be a or b.
+/// y ← combine(a, b) entry by entry, all [T × d]; y may be a or b.
+template <Backend B, class Combine>
+void combine(B& backend, const_matrix_view_t<B> a, const_matrix_view_t<B> b, Combine,
+             matrix_view_t<B> y) {
+  check_shape(a, y.rows, y.cols, "combine: a");
+  check_shape(b, y.rows, y.cols, "combine: b");
+  backend.for_each_row(y.rows, kernels::CombineRow<scalar_t<B>, Combine>{a, b, y});
+}
+
+/// y ← a + b, as combine.
 template <Backend B>
 void add(B& backend, const_matrix_view_t<B> a, const_matrix_view_t<B> b, matrix_view_t<B> y) {
-  check_shape(a, y.rows, y.cols, "add: a");
-  check_shape(b, y.rows, y.cols, "add: b");
-  backend.for_each_row(y.rows, kernels::AddRow<scalar_t<B>>{a, b, y});
+  combine(backend, a, b, kernels::Sum{}, y);
+}
+/// y ← a − b, as combine.
+template <Backend B>
+void subtract(B& backend, const_matrix_view_t<B> a, const_matrix_view_t<B> b, matrix_view_t<B> y) {
+  combine(backend, a, b, kernels::Difference{}, y);
+}
+/// y ← a ∘ b, as combine.
+template <Backend B>
+void multiply(B& backend, const_matrix_view_t<B> a, const_matrix_view_t<B> b, matrix_view_t<B> y) {
+  combine(backend, a, b, kernels::Product{}, y);
 }
 
 /// y ← x, converted where the element types differ.

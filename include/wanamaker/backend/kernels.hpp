@@ -94,9 +94,28 @@ struct GatedProductRow {
   }
 };
 
-/// y = a + b per row; y may be a or b.
-template <class T>
-struct AddRow {
+struct Sum {
+  template <class T>
+  WANAMAKER_KERNEL T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Difference {
+  template <class T>
+  WANAMAKER_KERNEL T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+struct Product {
+  template <class T>
+  WANAMAKER_KERNEL T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+
+/// y = combine(a, b) entry by entry; y may be a or b.
+template <class T, class Combine>
+struct CombineRow {
   ConstMatrixView<T> a;
   ConstMatrixView<T> b;
   MatrixView<T> y;
@@ -106,7 +125,7 @@ struct AddRow {
     const T* left = a.row(i);
     const T* right = b.row(i);
     T* out = y.row(i);
-    team.each(y.cols, [=](Index j) { out[j] = left[j] + right[j]; });
+    team.each(y.cols, [=](Index j) { out[j] = Combine{}(left[j], right[j]); });
   }
 };
 

@@ -1,6 +1,7 @@
 // Gates are fitted on the host in double: their rows as host memory, and on whose threads.
 #pragma once
 
+#include <cstddef>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "wanamaker/backend/backend.hpp"
 #include "wanamaker/backend/host_memory.hpp"
 #include "wanamaker/core/executor.hpp"
+#include "wanamaker/gate/linear_score.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI::detail {
 
@@ -39,6 +41,22 @@ class HostRows {
   std::vector<scalar_t<B>> copy_{};
   const_matrix_view_t<B> view_;
 };
+
+/// w·x_i + bias for every row, in double on the host.
+template <Backend B>
+std::vector<double> linear_scores(B& backend, const LinearScore& score, const_matrix_view_t<B> x) {
+  const HostRows<B> rows(backend, x);
+  std::vector<double> scores;
+  scores.reserve(static_cast<std::size_t>(x.rows));
+  for (Index i = 0; i < x.rows; ++i) {
+    double sum = score.bias;
+    for (Index j = 0; j < x.cols; ++j) {
+      sum += score.weights[static_cast<std::size_t>(j)] * static_cast<double>(rows.view()(i, j));
+    }
+    scores.push_back(sum);
+  }
+  return scores;
+}
 
 /// A backend's own executor; serial for one that has none.
 template <Backend B>

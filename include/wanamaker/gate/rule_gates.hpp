@@ -17,18 +17,18 @@ struct AfterFirstPosition {
 };
 
 /// scores[i] = sign·‖x_i‖.
-template <class T>
+template <class T, class U = double>
 struct NormRow {
   ConstMatrixView<T> x;
   double sign;
-  VectorView<double> scores;
+  VectorView<U> scores;
 
   template <class RowTeam>
   WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
     const T* row = x.row(i);
     const double square = team.template sum<double>(
         x.cols, [=](Index j) { return static_cast<double>(row[j]) * static_cast<double>(row[j]); });
-    if (team.leader()) scores[i] = sign * std::sqrt(square);
+    if (team.leader()) scores[i] = static_cast<U>(sign * std::sqrt(square));
   }
 };
 

@@ -108,16 +108,8 @@ inline FigureBlock compound_figure(const ModelResults& model, const ResultView& 
 }  // namespace detail
 
 inline void add_compound(ReportDocument& document, const std::vector<ModelResults>& models) {
-  document.heading(2, "Many layers at once");
-  for (const ModelResults& model : models) {
-    detail::add_model_heading(document, models, model);
-    const ResultView compound = model.result("compound");
-    if (compound.items("variants").empty()) {
-      detail::add_missing(document, "compound");
-    } else {
-      document.figure(detail::compound_figure(model, compound));
-    }
-  }
+  detail::add_figures(document, models, "Many layers at once", "compound", "variants",
+                      detail::compound_figure);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -117,16 +117,8 @@ inline FigureBlock curve_figure(const ModelResults& model, const ResultView& cur
 }  // namespace detail
 
 inline void add_gate_curves(ReportDocument& document, const std::vector<ModelResults>& models) {
-  document.heading(2, "Cost against the share routed");
-  for (const ModelResults& model : models) {
-    detail::add_model_heading(document, models, model);
-    const ResultView curves = model.result("gate-curve");
-    if (curves.items("layers").empty()) {
-      detail::add_missing(document, "gate-curve");
-    } else {
-      document.figure(detail::curve_figure(model, curves));
-    }
-  }
+  detail::add_figures(document, models, "Cost against the share routed", "gate-curve", "layers",
+                      detail::curve_figure);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

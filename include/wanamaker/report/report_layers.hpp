@@ -24,6 +24,24 @@ inline void add_model_heading(ReportDocument& document, const std::vector<ModelR
   if (models.size() > 1) document.heading(3, model.name);
 }
 
+/// A figure of every model's result of `command`, or that there is none: it has nothing in its
+/// list `items`. figure_of(model, result) is a FigureBlock.
+template <class FigureOf>
+void add_figures(ReportDocument& document, const std::vector<ModelResults>& models,
+                 const std::string& title, const std::string& command, const char* items,
+                 FigureOf figure_of) {
+  document.heading(2, title);
+  for (const ModelResults& model : models) {
+    add_model_heading(document, models, model);
+    const ResultView result = model.result(command);
+    if (result.items(items).empty()) {
+      add_missing(document, command);
+    } else {
+      document.figure(figure_of(model, result));
+    }
+  }
+}
+
 inline FigureBlock layer_map(const ModelResults& model, const std::vector<LayerFigures>& layers) {
   std::vector<LayerMapRow> rows;
   ReportTable table{
@@ -75,29 +93,17 @@ inline FigureBlock layer_forest(const ModelResults& model,
 }  // namespace detail
 
 inline void add_layer_map(ReportDocument& document, const std::vector<ModelResults>& models) {
-  document.heading(2, "Layer map");
-  for (const ModelResults& model : models) {
-    detail::add_model_heading(document, models, model);
-    const std::vector<LayerFigures> layers = layer_figures(model.result("sweep"));
-    if (layers.empty()) {
-      detail::add_missing(document, "sweep");
-    } else {
-      document.figure(detail::layer_map(model, layers));
-    }
-  }
+  detail::add_figures(document, models, "Layer map", "sweep", "layers",
+                      [](const ModelResults& model, const ResultView& sweep) {
+                        return detail::layer_map(model, layer_figures(sweep));
+                      });
 }
 
 inline void add_layer_forest(ReportDocument& document, const std::vector<ModelResults>& models) {
-  document.heading(2, "Single layers, with intervals");
-  for (const ModelResults& model : models) {
-    detail::add_model_heading(document, models, model);
-    const std::vector<LayerFigures> layers = layer_figures(model.result("sweep"));
-    if (layers.empty()) {
-      detail::add_missing(document, "sweep");
-    } else {
-      document.figure(detail::layer_forest(model, layers));
-    }
-  }
+  detail::add_figures(document, models, "Single layers, with intervals", "sweep", "layers",
+                      [](const ModelResults& model, const ResultView& sweep) {
+                        return detail::layer_forest(model, layer_figures(sweep));
+                      });
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

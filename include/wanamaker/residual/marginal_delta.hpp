@@ -44,20 +44,6 @@ struct PatchWork {
 
 namespace kernels {
 
-/// a ← a − b per row.
-template <class T>
-struct SubtractFromRow {
-  MatrixView<T> a;
-  ConstMatrixView<T> b;
-
-  template <class RowTeam>
-  WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
-    T* out = a.row(i);
-    const T* right = b.row(i);
-    team.each(a.cols, [=](Index j) { out[j] = out[j] - right[j]; });
-  }
-};
-
 /// products[i] = Σ_j a_ij b_ij.
 template <class T>
 struct RowProduct {
@@ -273,8 +259,7 @@ class MarginalDelta {
     }
     void on_mlp_output(Index layer, const_matrix_view_t<B> y) {
       own.each_site(layer, [&](Site& site) {
-        own.backend_.for_each_row(y.rows,
-                                  kernels::SubtractFromRow<scalar_t<B>>{site.change.view(), y});
+        ops::subtract<B>(own.backend_, site.change.view(), y, site.change.view());
         site.output_norms = own.norms(y);
         site.change_norms = own.norms(site.change.view());
       });

@@ -94,7 +94,8 @@ class LayerForensics {
     fit_gate(collect(*c_.gate, surrogate), result);
     const GateData<B> report = collect(*c_.report, surrogate);
     check_finite_losses(report.delta, "layer " + std::to_string(layer_) + ", ridge");
-    const std::vector<double> logits = logits_of(result, report.inputs.view());
+    const std::vector<double> logits =
+        linear_scores<B>(c_.backend, {result.direction, result.bias}, report.inputs.view());
     describe_gate(logits, report, result);
     describe_types(logits, report, result);
     for (const std::vector<Index>& passage : losses_of_passages(c_.report->set, options_)) {
@@ -120,19 +121,6 @@ class LayerForensics {
                                   .folded();
     result.direction = score.weights;
     result.bias = score.bias;
-  }
-
-  std::vector<double> logits_of(const ForensicsLayer& gate, const_matrix_view_t<B> inputs) const {
-    const HostRows<B> host(c_.backend, inputs);
-    std::vector<double> logits;
-    for (Index i = 0; i < inputs.rows; ++i) {
-      double sum = gate.bias;
-      for (Index j = 0; j < inputs.cols; ++j) {
-        sum += gate.direction[static_cast<std::size_t>(j)] * static_cast<double>(host.view()(i, j));
-      }
-      logits.push_back(sum);
-    }
-    return logits;
   }
 
   void describe_gate(std::span<const double> logits, const GateData<B>& report,

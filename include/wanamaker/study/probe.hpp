@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 
 #include "wanamaker/gate/bottleneck_training.hpp"
 #include "wanamaker/gate/logistic_gate.hpp"
+#include "wanamaker/gate/rule_gates.hpp"
 #include "wanamaker/residual/part_collection.hpp"
 #include "wanamaker/study/layer_delta.hpp"
 #include "wanamaker/study/layer_study.hpp"
@@ -22,57 +22,6 @@ namespace wanamaker::inline WANAMAKER_ABI {
 
 /// Parts are layers.
 using ProbeCheckpoint = Checkpoint<Index, ProbeLayer>;
-
-namespace kernels {
-
-/// y = a − b per row; y may be a or b.
-template <class T>
-struct SubtractRow {
-  ConstMatrixView<T> a;
-  ConstMatrixView<T> b;
-  MatrixView<T> y;
-
-  template <class RowTeam>
-  WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
-    const T* left = a.row(i);
-    const T* right = b.row(i);
-    T* out = y.row(i);
-    team.each(y.cols, [=](Index j) { out[j] = left[j] - right[j]; });
-  }
-};
-
-/// y = a ∘ b per row; y may be a or b.
-template <class T>
-struct MultiplyRow {
-  ConstMatrixView<T> a;
-  ConstMatrixView<T> b;
-  MatrixView<T> y;
-
-  template <class RowTeam>
-  WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
-    const T* left = a.row(i);
-    const T* right = b.row(i);
-    T* out = y.row(i);
-    team.each(y.cols, [=](Index j) { out[j] = left[j] * right[j]; });
-  }
-};
-
-/// y [T × 1] = ‖x‖ per row.
-template <class T>
-struct NormColumnRow {
-  ConstMatrixView<T> x;
-  MatrixView<T> y;
-
-  template <class RowTeam>
-  WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
-    const T* row = x.row(i);
-    const double square = team.template sum<double>(
-        x.cols, [=](Index j) { return static_cast<double>(row[j]) * static_cast<double>(row[j]); });
-    if (team.leader()) y(i, 0) = static_cast<T>(std::sqrt(square));
-  }
-};
-
-}  // namespace kernels
 
 namespace detail {
 
@@ -84,6 +33,22 @@ enum class PublishedForm {
   interaction,  ///< e ∘ (x − e)
   norm          ///< ‖x‖
 };
+
+/// Rows x [T × d] in a published form with the raw embeddings e [T × d]: x's own memory, changed,
+/// or one column of the workspace.
+template <class B>
+matrix_view_t<B> in_form(B& backend, PublishedForm form, matrix_view_t<B> x,
+                         const_matrix_view_t<B> e, Workspace<B>& workspace) {
+  using T = scalar_t<B>;
+  if (form == PublishedForm::norm) {
+    const matrix_view_t<B> norms = workspace.matrix(x.rows, 1);
+    backend.for_each_row(x.rows, kernels::NormRow<T, T>{x, 1.0, VectorView<T>(norms.data, x.rows)});
+    return norms;
+  }
+  if (form != PublishedForm::none) ops::subtract<B>(backend, x, e, x);
+  if (form == PublishedForm::interaction) ops::multiply<B>(backend, x, e, x);
+  return x;
+}
 
 /// One set of features of a split's scored positions [n × d].
 template <class B>
@@ -189,28 +154,12 @@ class LayerProbe {
     const Index count = static_cast<Index>(scored.size());
     const matrix_view_t<B> all = c_.workspace.matrix(decomposition_.rows(), width());
     decomposition_.contribution(layer_, set.parts, all);
-    const matrix_view_t<B> features = in_form(set.form, all);
+    const matrix_view_t<B> features =
+        in_form(c_.backend, set.form, all, decomposition_.part(0), c_.workspace);
     const VectorView<TokenId> index = c_.workspace.template vector<TokenId>(count);
     c_.backend.copy_from_host(scored.data(), count, index.data);
     ops::gather_rows(c_.backend, const_matrix_view_t<B>(features), index,
                      set.rows.view().middle_rows(batch.first_loss, count));
-  }
-
-  // x in a published form, in its own memory or, of one column, in the workspace.
-  matrix_view_t<B> in_form(PublishedForm form, matrix_view_t<B> x) {
-    using T = scalar_t<B>;
-    if (form == PublishedForm::none) return x;
-    if (form == PublishedForm::norm) {
-      const matrix_view_t<B> norms = c_.workspace.matrix(x.rows, 1);
-      c_.backend.for_each_row(x.rows, kernels::NormColumnRow<T>{x, norms});
-      return norms;
-    }
-    const const_matrix_view_t<B> raw = decomposition_.part(0);
-    c_.backend.for_each_row(x.rows, kernels::SubtractRow<T>{x, raw, x});
-    if (form == PublishedForm::interaction) {
-      c_.backend.for_each_row(x.rows, kernels::MultiplyRow<T>{x, raw, x});
-    }
-    return x;
   }
 
   // Scores of the report split's positions, one list for each probe; the last is that of
@@ -224,7 +173,7 @@ class LayerProbe {
                                                          labels.labels, {}, {.C = options_.C});
       const LinearScore score = fit.folded();
       if (gate.sets[s].name == "input") gate_ = score.weights;
-      scores.push_back(scores_of(score, report.sets[s].rows.view()));
+      scores.push_back(linear_scores<B>(c_.backend, score, report.sets[s].rows.view()));
       result.probes.push_back({.name = gate.sets[s].name,
                                .features = gate.sets[s].columns(width()),
                                .note = fit_note(fit.report)});
@@ -243,7 +192,7 @@ class LayerProbe {
                ProbeLayer& result) const {
     const auto fit = fit_bottleneck_gate(c_.backend, gate.rows.view(), labels.labels, {},
                                          {.units = options_.mlp_units, .C = options_.C});
-    scores.push_back(scores_of(fit.gate.bottleneck_score(), report.rows.view()));
+    scores.push_back(logits_of(fit.gate.bottleneck_score(), report.rows.view()));
     result.probes.push_back({.name = gate.name + "-mlp",
                              .features = gate.columns(width()),
                              .note = fit_note(fit.report)});
@@ -262,24 +211,11 @@ class LayerProbe {
     result.probes.push_back({.name = name, .features = table.seen_tokens});
   }
 
-  std::vector<double> scores_of(const LinearScore& score, const_matrix_view_t<B> rows) const {
-    const HostRows<B> host(c_.backend, rows);
-    std::vector<double> values;
-    for (Index i = 0; i < rows.rows; ++i) {
-      double sum = score.bias;
-      for (Index j = 0; j < rows.cols; ++j) {
-        sum += score.weights[static_cast<std::size_t>(j)] * static_cast<double>(host.view()(i, j));
-      }
-      values.push_back(sum);
-    }
-    return values;
-  }
-
-  // Of the logits: probabilities near 0 and 1 would be ties.
-  std::vector<double> scores_of(const BottleneckScore& score, const_matrix_view_t<B> rows) const {
+  // Not probabilities: those near 0 and 1 would be ties.
+  std::vector<double> logits_of(const BottleneckScore& score, const_matrix_view_t<B> rows) const {
     std::vector<double> values(static_cast<std::size_t>(rows.rows), score.bias);
     for (std::size_t k = 0; k < score.hidden.size(); ++k) {
-      const std::vector<double> unit = scores_of(score.hidden[k], rows);
+      const std::vector<double> unit = linear_scores<B>(c_.backend, score.hidden[k], rows);
       for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] += score.out[k] * std::max(0.0, unit[i]);
       }
