@@ -72,7 +72,7 @@ wanamaker::ExportResult export_of_run(Run& run) {
   if (run.options.gguf) options.gguf_tokenizer = gguf_tokenizer_of(run.folder);
   wanamaker::ExportResult result = run.engine->export_model(layer_task(run), options, folder);
   wanamaker::write_json(run.out / "export.json", wanamaker::json_of(result));
-  write_times(run, "export", watch);
+  write_times(run.out, "export", run.options, watch);
   return result;
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "console.hpp"
 #include "finetuning.hpp"
 #include "inputs.hpp"
+#include "run.hpp"
 #include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/io/atomic_file.hpp"
 #include "wanamaker/report/finetune_report.hpp"
@@ -254,25 +254,16 @@ class Tuning {
   std::optional<wanamaker::PassageCorpus> passages_;
 };
 
-void write_times(const fs::path& out, const Options& options, double seconds) {
-  wanamaker::write_json(out / (options.command + ".times.json"),
-                        {{"schema", "wanamaker/1"},
-                         {"command", options.command},
-                         {"seconds", seconds},
-                         {"threads", thread_count(options)}});
-}
-
 }  // namespace
 
 void run_finetuning(const Options& options) {
-  using Clock = std::chrono::steady_clock;
   wanamaker::ThreadPool pool(thread_count(options));
   ProgressLine progress(options.quiet);
   const TuningTexts texts = read_tuning_texts(options);
   const std::vector<fs::path> models = model_folders(options);
   std::vector<RunState> states;
   for (const fs::path& model : models) {
-    const Clock::time_point start = Clock::now();
+    const Stopwatch watch;
     const fs::path out = models.size() > 1 ? options.out / model.filename() : options.out;
     make_folder(out);
     progress.set_title(model.filename().string());
@@ -284,7 +275,7 @@ void run_finetuning(const Options& options) {
         tuning.model().finetune(task, states.back().for_finetune());
     progress.clear();
     write_finetune(out, result);
-    write_times(out, options, std::chrono::duration<double>(Clock::now() - start).count());
+    write_times(out, options.command, options, watch);
     print_finetune(result, texts.passages.has_value());
   }
   // Not before: an interruption while the second model is trained does not cost the first.

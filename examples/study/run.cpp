@@ -97,15 +97,15 @@ void write_results(const Run& run, const std::string& command, const wanamaker::
   wanamaker::write_json(run.out / (command + ".json"), result);
   wanamaker::write_atomically(run.out / (command + ".csv"), csv);
   if (!svg.empty()) wanamaker::write_atomically(run.out / (command + ".svg"), svg);
-  write_times(run, command, watch);
+  write_times(run.out, command, run.options, watch);
 }
 
-void write_times(const Run& run, const std::string& command, const Stopwatch& watch) {
-  wanamaker::write_json(run.out / (command + ".times.json"),
-                        {{"schema", "wanamaker/1"},
-                         {"command", command},
-                         {"seconds", watch.seconds()},
-                         {"threads", thread_count(run.options)}});
+void write_times(const fs::path& out, const std::string& command, const Options& options,
+                 const Stopwatch& watch) {
+  wanamaker::write_json(out / (command + ".times.json"), {{"schema", "wanamaker/1"},
+                                                          {"command", command},
+                                                          {"seconds", watch.seconds()},
+                                                          {"threads", thread_count(options)}});
 }
 
 wanamaker::SweepOptions sweep_options(const Options& options) {

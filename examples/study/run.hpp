@@ -73,7 +73,8 @@ void write_results(const Run& run, const std::string& command, const wanamaker::
                    const std::string& csv, const Stopwatch& watch, const std::string& svg = "");
 
 /// COMMAND.times.json alone.
-void write_times(const Run& run, const std::string& command, const Stopwatch& watch);
+void write_times(const std::filesystem::path& out, const std::string& command,
+                 const Options& options, const Stopwatch& watch);
 
 /// Everything that stored parts depend on; the layers that are asked for are among it only where
 /// one part depends on another.
