@@ -31,8 +31,7 @@ void run_all(const Options& options);
 
 // What commands have in common.
 /// Writes report.html and report.md of the results in the folder and prints what was found.
-/// Throws what read_result_folder
-/// and study_report throw, and wanamaker::FileError.
+/// Throws what read_result_folder and study_report throw, and wanamaker::FileError.
 void write_report(const std::filesystem::path& folder);
 /// Throws wanamaker::FileError where the folder cannot be made.
 void make_folder(const std::filesystem::path& folder);

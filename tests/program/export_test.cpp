@@ -23,7 +23,7 @@ std::string export_command(const std::string& model, const fs::path& out, const 
          more;
 }
 
-// One byte of the last weight is changed: the sign of a number.
+// The numbers of the file's second half change their signs.
 void damage(const fs::path& path) {
   std::string bytes = read_bytes(path);
   for (std::size_t i = bytes.size() / 2; i < bytes.size(); i += 4) {
