@@ -86,7 +86,6 @@ Not a Debian-like system where this may install packages. What is needed, under 
   vcpkg  eigen3 xtensor nlohmann-json cli11 pcre2 utf8proc zlib zstd doctest benchmark openblas
          onednn
   conan  eigen xtensor nlohmann_json cli11 pcre2 utf8proc zlib zstd doctest benchmark openblas
-         onednn
 Going on with what is here.
 END
 }

@@ -28,6 +28,8 @@ install(FILES
   DESTINATION ${package_dir})
 
 if(PROJECT_IS_TOP_LEVEL)
+  # Nothing that is built is installed.
+  set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
   set(CPACK_GENERATOR DEB)
   set(CPACK_PACKAGE_NAME libwanamaker-dev)
   set(CPACK_PACKAGE_CONTACT "maintainers of wanamaker")
@@ -35,7 +37,10 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE all)
   set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
-  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libeigen3-dev, libxtensor-dev, nlohmann-json3-dev, \
-libpcre2-dev, libutf8proc-dev, zlib1g-dev, libzstd-dev, libopenblas-dev")
+  # What find_package(wanamaker) requires, and what it uses where it is found.
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS "libeigen3-dev, libxtensor-dev, nlohmann-json3-dev, \
+libpcre2-dev, libutf8proc-dev")
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "zlib1g-dev, libzstd-dev, libdnnl-dev, \
+libopenblas-serial-dev | libopenblas-dev")
   include(CPack)
 endif()
