@@ -69,6 +69,14 @@ inline void onednn_gemm(Operand<float> a, Operand<float> b, float alpha, float b
 #endif
 
 #if WANAMAKER_HAS_CBLAS
+template <class Order, class Transposition, class Integer, class... Others>
+constexpr int integer_bytes(void (*)(Order, Transposition, Transposition, Integer, Others...)) {
+  return static_cast<int>(sizeof(Integer));
+}
+constexpr int cblas_integer_bytes() {
+  return integer_bytes(cblas_sgemm);
+}
+
 inline int cblas_int(Index n) {
   if (n <= std::numeric_limits<int>::max()) return static_cast<int>(n);
   throw ShapeError({.id = "shape/blas-index",
@@ -104,13 +112,26 @@ void cblas_product(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c)
     run(cblas_dgemm);
   }
 }
+#else
+constexpr int cblas_integer_bytes() {
+  return 0;
+}
 #endif
 
 }  // namespace detail
 
+/// Which libraries multiply, and of how many bytes CBLAS's integers are (0: there is none).
+template <bool has_onednn, int cblas_bytes, class EigenTag>
+struct BlasConfiguration {};
+
+/// That of this translation unit.
+using BlasAsConfigured =
+    BlasConfiguration<WANAMAKER_HAS_ONEDNN != 0, detail::cblas_integer_bytes(), EigenAsConfigured>;
+
 /// Serial products by the best library found at build time; Eigen where there is none. A CBLAS that
 /// starts threads of its own is to be linked in its serial build (docs/configuration.md).
-struct BlasGemm {
+template <class Configuration>
+struct BasicBlasGemm {
   template <class T>
   static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c) {
     if (c.rows == 0 || c.cols == 0) return;
@@ -134,17 +155,20 @@ struct BlasGemm {
   }
 };
 
-template <class S = float, class W = S>
+using BlasGemm = BasicBlasGemm<BlasAsConfigured>;
+
+/// `Configuration`: as EigenBackend's.
+template <class S = float, class W = S, class Configuration = BlasAsConfigured>
 class BlasBackend;
 
-template <class S, class W>
-struct backend_traits<BlasBackend<S, W>> : HostBackendTraits<S, W> {};
+template <class S, class W, class Configuration>
+struct backend_traits<BlasBackend<S, W, Configuration>> : HostBackendTraits<S, W> {};
 
 /// As EigenBackend, with products by BlasGemm.
-template <class S, class W>
-class BlasBackend : public HostBackend<S, W, BlasGemm> {
+template <class S, class W, class Configuration>
+class BlasBackend : public HostBackend<S, W, BasicBlasGemm<Configuration>> {
  public:
-  using HostBackend<S, W, BlasGemm>::HostBackend;
+  using HostBackend<S, W, BasicBlasGemm<Configuration>>::HostBackend;
 };
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

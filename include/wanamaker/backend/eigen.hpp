@@ -1,8 +1,8 @@
 // EigenBackend: the default host backend, products by Eigen.
 #pragma once
 
+#include "wanamaker/backend/eigen_configuration.hpp"
 #include "wanamaker/backend/host_backend.hpp"
-#include "wanamaker/backend/third_party/eigen.hpp"
 #include "wanamaker/backend/vector_product.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -25,7 +25,8 @@ EigenConstView<T> as_eigen(MatrixView<const T> m) {
 }
 
 /// Serial products by Eigen (its own threads stay unused: tiles are below a thread's worth).
-struct EigenGemm {
+template <class Configuration>
+struct BasicEigenGemm {
   template <class T>
   static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c) {
     scale(c, beta);
@@ -67,17 +68,21 @@ struct EigenGemm {
   }
 };
 
-template <class S = float, class W = S>
+using EigenGemm = BasicEigenGemm<EigenAsConfigured>;
+
+/// `Configuration` is not to be given: it tells translation units apart whose Eigen differs
+/// (docs/configuration.md).
+template <class S = float, class W = S, class Configuration = EigenAsConfigured>
 class EigenBackend;
 
-template <class S, class W>
-struct backend_traits<EigenBackend<S, W>> : HostBackendTraits<S, W> {};
+template <class S, class W, class Configuration>
+struct backend_traits<EigenBackend<S, W, Configuration>> : HostBackendTraits<S, W> {};
 
 /// Computes in S (float or double), stores weights as W (S, half or bfloat16).
-template <class S, class W>
-class EigenBackend : public HostBackend<S, W, EigenGemm> {
+template <class S, class W, class Configuration>
+class EigenBackend : public HostBackend<S, W, BasicEigenGemm<Configuration>> {
  public:
-  using HostBackend<S, W, EigenGemm>::HostBackend;
+  using HostBackend<S, W, BasicEigenGemm<Configuration>>::HostBackend;
 };
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -22,10 +22,12 @@ namespace wanamaker::inline WANAMAKER_ABI {
 /// squared size of what is left of each output. Blocks are stacked under R and triangularised again
 /// by Householder reflections (TSQR: Demmel, Grigori, Hoemmen & Langou 2012). The first column
 /// makes the rest of R that of the centred inputs. Rows are gathered into blocks of fixed size, so
-/// the result is a function of their sequence alone.
-class QrAccumulator {
+/// the result is a function of their sequence alone. `Configuration`: of the Eigen whose matrices
+/// it holds.
+template <class Configuration>
+class BasicQrAccumulator {
  public:
-  QrAccumulator(Index inputs, Index outputs)
+  BasicQrAccumulator(Index inputs, Index outputs)
       : d_(inputs),
         e_(outputs),
         block_rows_(std::max<Index>(2 * (inputs + 1), 256)),
@@ -61,10 +63,10 @@ class QrAccumulator {
   }
 
   /// Adds what `other` has seen. Throws ShapeError.
-  void merge(const QrAccumulator& other) {
+  void merge(const BasicQrAccumulator& other) {
     if (other.d_ != d_ || other.e_ != e_) throw_width(other);
     if (other.rows_ == 0) return;
-    QrAccumulator theirs = other;
+    BasicQrAccumulator theirs = other;
     theirs.reduce();
     if (rows_ == 0) set_origin(theirs.origin_x_, theirs.origin_y_);
     theirs.move_origin(origin_x_, origin_y_);
@@ -77,7 +79,7 @@ class QrAccumulator {
   /// Ridge regression by the singular values s of the centred inputs: W = V·diag(s/(s² + λ))·UᵀY,
   /// directions below d·eps of the largest left out. Throws as RidgeSurrogate::fit.
   RidgeSurrogate fit_ridge(const RidgeOptions& options = {}) const {
-    QrAccumulator whole = *this;
+    BasicQrAccumulator whole = *this;
     whole.reduce();
     return whole.fit_reduced(options);
   }
@@ -113,7 +115,7 @@ class QrAccumulator {
                      .found = std::to_string(weight),
                      .mend = "correct the weights"});
   }
-  [[noreturn]] void throw_width(const QrAccumulator& other) const {
+  [[noreturn]] void throw_width(const BasicQrAccumulator& other) const {
     throw ShapeError({.id = "shape/co-moments",
                       .where = "QrAccumulator::merge",
                       .what = "accumulators of different widths",
@@ -256,5 +258,7 @@ class QrAccumulator {
   Eigen::MatrixXd block_x_{};
   Eigen::MatrixXd block_y_{};
 };
+
+using QrAccumulator = BasicQrAccumulator<EigenAsConfigured>;
 
 }  // namespace wanamaker::inline WANAMAKER_ABI
