@@ -57,6 +57,7 @@ END
   if [ "$1" = test ]; then
     command -v clang++ >/dev/null || echo clang
     find_clang_format >/dev/null || echo clang-format
+    command -v doxygen >/dev/null || echo doxygen
   fi
   for package in "${debian_libraries[@]}"; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
@@ -80,9 +81,9 @@ name_packages() {
 Not a Debian-like system where this may install packages. What is needed, under its local names:
   dnf    gcc-c++ cmake ninja-build pkgconf eigen3-devel xtensor-devel json-devel cli11-devel
          pcre2-devel utf8proc-devel zlib-devel libzstd-devel doctest-devel google-benchmark-devel
-         openblas-devel onednn-devel clang clang-tools-extra
+         openblas-devel onednn-devel clang clang-tools-extra doxygen
   brew   cmake ninja pkg-config eigen xtensor nlohmann-json cli11 pcre2 utf8proc zlib zstd doctest
-         google-benchmark openblas onednn llvm clang-format
+         google-benchmark openblas onednn llvm clang-format doxygen
   vcpkg  eigen3 xtensor nlohmann-json cli11 pcre2 utf8proc zlib zstd doctest benchmark openblas
          onednn
   conan  eigen xtensor nlohmann_json cli11 pcre2 utf8proc zlib zstd doctest benchmark openblas

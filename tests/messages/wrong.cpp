@@ -1,9 +1,11 @@
-// Backends, policies and gates that lack one thing each; see CMakeLists.txt.
+// Backends, policies, gates, surrogates and observers that lack one thing each; see CMakeLists.txt.
 #include "wanamaker/backend/host_memory.hpp"
 #include "wanamaker/backend/reference.hpp"
 #include "wanamaker/core/half.hpp"
 #include "wanamaker/gate/gate.hpp"
 #include "wanamaker/nn/mlp_policy.hpp"
+#include "wanamaker/nn/observer.hpp"
+#include "wanamaker/surrogate/surrogate.hpp"
 
 namespace {
 
@@ -67,6 +69,28 @@ struct MyGate {
   }
 };
 
+struct MySurrogate {
+#if !defined(NO_TO_MLP)
+  template <class B>
+  Policy to_mlp(B&) const {
+    return {};
+  }
+#endif
+#if !defined(NO_PARAMETER_COUNT)
+  Index parameters() const {
+    return 0;
+  }
+#endif
+};
+
+struct MyObserver {
+#if defined(NO_EVENT)
+  void on_mlp_inputs(Index, ConstMatrixView<double>) {}
+#else
+  void on_mlp_input(Index, ConstMatrixView<double>) {}
+#endif
+};
+
 }  // namespace
 
 #if !defined(NO_TRAITS)
@@ -77,6 +101,8 @@ struct wanamaker::backend_traits<Mine> : wanamaker::HostBackendTraits<double, wa
 static_assert(wanamaker::check_backend<Mine>());
 static_assert(wanamaker::check_mlp_policy<Policy, wanamaker::ReferenceBackend<double>>());
 static_assert(wanamaker::check_gate<MyGate, wanamaker::ReferenceBackend<double>>());
+static_assert(wanamaker::check_surrogate<MySurrogate, wanamaker::ReferenceBackend<double>>());
+static_assert(wanamaker::check_observer<MyObserver, wanamaker::ReferenceBackend<double>>());
 
 // What training asks for besides.
 #if defined(NO_BACKWARD) || defined(HALF_WEIGHTS)

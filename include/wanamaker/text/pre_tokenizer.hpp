@@ -140,7 +140,7 @@ struct MetaspaceSplit {
   }
 };
 
-/// `Digits`: numbers (\p{N}) apart from the rest, in runs or one by one.
+/// `Digits`: numbers (`\p{N}`) apart from the rest, in runs or one by one.
 struct DigitSplit {
   bool individual = false;
 
@@ -189,7 +189,7 @@ struct ByteLevelSplit {
 };
 
 /// The pattern by which Llama 3 and Qwen2 split a text into words; `numbers` matches digits that
-/// stay together, \p{N}{1,3} and \p{N}.
+/// stay together, `\p{N}{1,3}` and `\p{N}`.
 inline std::string contraction_word_pattern(std::string_view numbers) {
   return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + std::string(numbers) +
          R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";

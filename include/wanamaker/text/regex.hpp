@@ -40,7 +40,7 @@ inline std::string pcre2_message(int code) {
 }
 
 /// Rewrites a pattern so that PCRE2 reads it as the reference implementation (Oniguruma, Ruby's
-/// syntax) does: \s and \S mean White_Space. Whatever else the two read differently is refused.
+/// syntax) does: `\s` and `\S` mean White_Space. Whatever else the two read differently is refused.
 class PatternTranslator {
  public:
   PatternTranslator(std::string_view pattern, const std::string& where)
@@ -110,7 +110,7 @@ class PatternTranslator {
     at_ += pair.size();
   }
 
-  /// With the braces of \p{L} and \x{20}, so that they are not taken for a quantifier.
+  /// With the braces of `\p{L}` and `\x{20}`, so that they are not taken for a quantifier.
   void copy_escape(std::string_view pair) {
     const bool may_have_braces = pair == "\\p" || pair == "\\P" || pair == "\\x";
     copy(pair.size());

@@ -17,20 +17,20 @@ inline utf8proc_category_t category(char32_t c) {
 
 }  // namespace detail
 
-/// \p{L}: general category Lu, Ll, Lt, Lm or Lo.
+/// `\p{L}`: general category Lu, Ll, Lt, Lm or Lo.
 inline bool is_letter(char32_t c) {
   const utf8proc_category_t k = detail::category(c);
   return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO;
 }
 
-/// \p{N}: general category Nd, Nl or No.
+/// `\p{N}`: general category Nd, Nl or No.
 inline bool is_number(char32_t c) {
   const utf8proc_category_t k = detail::category(c);
   return k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO;
 }
 
-/// \s as the reference tokenizers read it: Unicode's property White_Space. (PCRE2's \s has U+180E
-/// besides, which lost that property in Unicode 6.3.)
+/// `\s` as the reference tokenizers read it: Unicode's property White_Space. (PCRE2's `\s` has
+/// U+180E besides, which lost that property in Unicode 6.3.)
 constexpr bool is_white_space(char32_t c) {
   if (c < 0x80) return c == 0x20 || (c >= 0x09 && c <= 0x0d);
   if (c < 0x1680) return c == 0x85 || c == 0xa0;
@@ -38,7 +38,7 @@ constexpr bool is_white_space(char32_t c) {
          c == 0x205f || c == 0x3000;
 }
 
-/// \w of Unicode Technical Standard 18, annex C: alphabetic characters, marks, decimal numbers,
+/// `\w` of Unicode Technical Standard 18, annex C: alphabetic characters, marks, decimal numbers,
 /// connector punctuation, and the two joiners.
 inline bool is_word_character(char32_t c) {
   switch (detail::category(c)) {
