@@ -193,8 +193,7 @@ TEST_CASE("pages of one kind have their sections in one order") {
     const bool is_idea = name.rfind("ideas/", 0) == 0;
     const bool is_policy = name.rfind("policies/", 0) == 0;
     if (!is_idea && !is_policy) continue;
-    ideas += is_idea ? 1 : 0;
-    policies += is_policy ? 1 : 0;
+    ++(is_idea ? ideas : policies);
     CAPTURE(name);
     const Names sections = headings_of(page_of(source_dir / "docs" / name), 2);
     if (is_idea) CHECK(sections == idea_sections);
@@ -220,7 +219,7 @@ TEST_CASE("relative links and their anchors lead somewhere") {
     CAPTURE(page.string());
     for (const Link& link : links_of(page_of(page).prose)) {
       ++seen;
-      anchored += link.anchor.empty() ? 0 : 1;
+      if (!link.anchor.empty()) ++anchored;
       CHECK(fault_of_link(page, link) == "");
     }
   }
