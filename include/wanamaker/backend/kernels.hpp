@@ -94,18 +94,21 @@ struct GatedProductRow {
   }
 };
 
+/// a + b.
 struct Sum {
   template <class T>
   WANAMAKER_KERNEL T operator()(T a, T b) const {
     return a + b;
   }
 };
+/// a − b.
 struct Difference {
   template <class T>
   WANAMAKER_KERNEL T operator()(T a, T b) const {
     return a - b;
   }
 };
+/// a · b.
 struct Product {
   template <class T>
   WANAMAKER_KERNEL T operator()(T a, T b) const {

@@ -17,6 +17,7 @@ struct GateAssessment {
   std::optional<Calibration> calibration{};  ///< of probabilities only
 };
 
+/// What assess_gate is to know of the scores, and how it resamples.
 struct AssessmentOptions {
   bool scores_are_probabilities = false;
   Index calibration_bins = 10;

@@ -17,6 +17,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Shape and penalty of a bottleneck gate, and when its fit ends.
 struct BottleneckOptions {
   Index units = 3;  ///< b, 1 to 16
   double C = 1;     ///< inverse L2 penalty on all weights; shifts and bias are free

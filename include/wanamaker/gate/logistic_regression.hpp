@@ -19,6 +19,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Penalty of a logistic regression, and when its fit ends.
 struct LogisticOptions {
   double C = 1;             ///< inverse penalty, as in scikit-learn
   bool standardise = true;  ///< fit on x̃ = (x − mean)/scale; false: on x itself
@@ -59,6 +60,7 @@ struct FitReport {
   bool converged() const { return status == FitStatus::converged; }
 };
 
+/// Coefficients as they were fitted, on standardised features, and how the fit ended.
 struct LogisticFit {
   std::vector<double> coefficients{};  ///< [d], of the standardised features
   double intercept = 0;

@@ -15,6 +15,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// When the minimiser stops, and what it remembers.
 struct MinimiserOptions {
   double tolerance = 1e-6;     ///< converged when no |∂f/∂x_k| is larger
   Index max_iterations = 500;  ///< steps

@@ -23,6 +23,7 @@ struct TokenObservations {
   std::span<const Index> documents;
 };
 
+/// How far the table shrinks towards the mean of all tokens.
 struct TokenTableOptions {
   /// Observations that the mean of all is worth in each token's mean; negative: estimated from how
   /// much means differ between tokens (variance within / variance between).

@@ -12,6 +12,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// A figure that two sets of results may both have.
 struct ComparedFigure {
   std::string place{};  ///< "layer 3", "whole model"
   std::string name{};   ///< "linear map, %": what, and its unit

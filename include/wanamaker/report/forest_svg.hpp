@@ -18,11 +18,13 @@ struct Estimate {
   std::optional<double> high{};
 };
 
+/// One colour and mark of a forest plot.
 struct ForestSeries {
   std::string name{};
   SeriesStyle style = 0;
 };
 
+/// One line of a forest plot: estimates with their intervals.
 struct ForestRow {
   std::string label{};
   std::vector<Estimate> estimates{};  ///< one for each series

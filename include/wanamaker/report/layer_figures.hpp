@@ -13,6 +13,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// What a sweep says of one layer, as pictures and tables show it.
 struct LayerFigures {
   std::string label{};                                 ///< the layer, counted from 0
   Estimate zero{}, mean{}, ridge{}, gate{}, random{};  ///< % of perplexity

@@ -14,6 +14,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// One layer of the map: a cell for each stand-in.
 struct LayerMapRow {
   std::string label{};
   std::vector<std::optional<double>> percent{};  ///< of perplexity, one for each column

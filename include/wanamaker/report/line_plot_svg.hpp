@@ -12,6 +12,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Points of one colour and mark.
 struct PlotSeries {
   std::string name{};
   std::vector<double> x{};

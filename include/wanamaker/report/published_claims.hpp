@@ -9,6 +9,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// A claim of the published study (P. Balogh, arXiv 2603.03459).
 struct PublishedClaim {
   int number = 0;
   std::string_view claim{};

@@ -16,6 +16,7 @@ struct ReportTable {
   std::vector<std::vector<std::string>> rows{};
 };
 
+/// A heading.
 struct HeadingBlock {
   int level = 2;  ///< 2: a section, which the page's contents list; 3, 4 inside it
   std::string text{};
@@ -23,11 +24,13 @@ struct HeadingBlock {
 
 enum class TextRole { plain, lead, note };
 
+/// A paragraph.
 struct TextBlock {
   std::string text{};
   TextRole role = TextRole::plain;
 };
 
+/// A table.
 struct TableBlock {
   ReportTable table{};
 };
@@ -43,6 +46,7 @@ struct FigureBlock {
 
 using ReportBlock = std::variant<HeadingBlock, TextBlock, TableBlock, FigureBlock>;
 
+/// A report as a list of blocks, before it becomes HTML or Markdown.
 struct ReportDocument {
   std::string title{};
   std::vector<ReportBlock> blocks{};

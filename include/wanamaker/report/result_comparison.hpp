@@ -32,6 +32,7 @@ struct FigurePair {
   }
 };
 
+/// One model on both sides: where the protocols differ, and the figures that both have.
 struct ModelComparison {
   ComparedModel a{}, b{};
   std::vector<std::string> differences{};  ///< of the protocols; empty: comparable

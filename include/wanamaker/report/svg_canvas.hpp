@@ -13,6 +13,7 @@ namespace wanamaker::inline WANAMAKER_ABI {
 /// How a series is drawn; of equal colours and marks there are six.
 using SeriesStyle = int;
 
+/// A picture that shapes are added to; every text is escaped.
 class SvgCanvas {
  public:
   SvgCanvas(double width, double height, std::string_view title) {

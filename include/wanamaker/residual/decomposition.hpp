@@ -15,6 +15,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// What a ResidualDecomposition keeps besides the parts.
 struct ResidualDecompositionOptions {
   bool heads = false;  ///< keep the heads of each attention, for head_output
 };

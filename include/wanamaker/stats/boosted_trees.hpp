@@ -13,6 +13,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Size, number and rate of boosted trees.
 struct BoostedTreesOptions {
   Index rounds = 200;          ///< trees at most
   Index depth = 3;             ///< splits between root and leaf at most, 1 to 16

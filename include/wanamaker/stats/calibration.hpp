@@ -23,6 +23,7 @@ struct ReliabilityBin {
   double share_positive = 0;
 };
 
+/// How far probabilities are what they say.
 struct Calibration {
   std::vector<ReliabilityBin> bins{};
   double brier_score = 0;  ///< mean (p − y)² (Brier 1950)

@@ -16,6 +16,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Clusters, restarts and iterations of k-means.
 struct KMeansOptions {
   Index clusters = 20;     ///< k, at least 2
   Index restarts = 10;     ///< the run with the smallest inertia is kept

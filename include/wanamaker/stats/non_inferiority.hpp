@@ -49,6 +49,7 @@ constexpr std::string_view name_of(NonInferiorityVerdict verdict) {
   return "";
 }
 
+/// Whether a cost is shown to lie below a margin, and how sure that is.
 struct NonInferiorityResult {
   NonInferiorityMargin margin{};
   NonInferiorityVerdict verdict = NonInferiorityVerdict::no_interval;

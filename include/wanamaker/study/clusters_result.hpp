@@ -9,6 +9,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_clusters.
 struct ClustersOptions {
   Index clusters = 20;
   Index components = 50;  ///< principal components that distances are taken in, at most d
@@ -44,6 +45,7 @@ struct AgainstRandom {
   double random_p95 = 0;
 };
 
+/// One layer: whether inputs that are alike share a δ.
 struct ClusterLayer {
   Index layer = 0;
   double r2 = 0;  ///< of the linear map
@@ -66,6 +68,7 @@ struct ClusterLayer {
   std::vector<ClusterSummary> clusters{};
 };
 
+/// What run_clusters found.
 struct ClustersResult : StudyHeader {
   Index clusters = 0;
   std::vector<ClusterLayer> layers{};

@@ -10,6 +10,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_compound besides those of a sweep.
 struct CompoundOptions {
   /// The greedy choice stops when the MLPs take at most this share of their FLOPs; 0: it goes on
   /// through all layers.
@@ -41,6 +42,7 @@ struct CompoundVariant {
   bool on_frontier = false;  ///< no other variant has both fewer FLOPs and a lower select loss
 };
 
+/// What run_compound found.
 struct CompoundResult : StudyHeader {
   double flop_budget = 0;
   double max_loss_percent = 1;

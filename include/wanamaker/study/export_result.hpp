@@ -12,6 +12,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_export.
 struct ExportOptions {
   MlpReplacement replacement{};  ///< no gate: stock runtimes have none
   bool as_float16 = false;       ///< weights in the file; float32 otherwise

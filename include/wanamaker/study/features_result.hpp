@@ -12,6 +12,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_features.
 struct FeaturesOptions {
   /// Spellings of the vocabulary's tokens by id, as Tokenizer::token_bytes gives them; empty:
   /// features of the spelling are left out.
@@ -58,6 +59,7 @@ struct FeatureFit {
   FeatureVerdict verdict = FeatureVerdict::not_measurable;
 };
 
+/// Features that predict together, and how well.
 struct FeatureSet {
   std::string name{};
   std::vector<std::string> features{};
@@ -71,6 +73,7 @@ struct SingleFeature {
   std::optional<Interval> interval{};
 };
 
+/// One layer: whether anything simple explains its δ.
 struct FeaturesLayer {
   Index layer = 0;
   double r2 = 0;  ///< of the linear map
@@ -81,6 +84,7 @@ struct FeaturesLayer {
   std::vector<FeatureSet> sets{};
 };
 
+/// What run_features found.
 struct FeaturesResult : StudyHeader {
   Index folds = 0;
   double smallest_effect = 0;

@@ -15,6 +15,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_finetune.
 struct FinetuneOptions {
   RecipeOptions recipes{};
   std::vector<std::uint64_t> seeds{1, 2, 3};  ///< of the windows' order and of random routing
@@ -253,6 +254,7 @@ struct EvaluatedText {
   std::string token_ids_hash{};
 };
 
+/// What run_finetune found.
 struct FinetuneResult {
   std::string command{};
   Protocol protocol{};

@@ -10,6 +10,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_forensics.
 struct ForensicsOptions {
   Index passages = 3;     ///< documents of the report split that are shown, from its begin
   Index positions = 200;  ///< of each, at most
@@ -36,6 +37,7 @@ struct TypeScore {
   double delta = 0;  ///< mean, nats
 };
 
+/// One layer: δ and route of the passages, and the direction of the gate.
 struct ForensicsLayer {
   Index layer = 0;
   double r2 = 0;  ///< of the linear map
@@ -56,6 +58,7 @@ struct ForensicsLayer {
   std::vector<double> probability{};  ///< of the gate there; routed to the map above 0.5
 };
 
+/// What run_forensics found.
 struct ForensicsResult : StudyHeader {
   std::vector<Passage> passages{};
   std::vector<ForensicsLayer> layers{};

@@ -9,6 +9,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_gate_curve besides those of a sweep.
 struct CurveOptions {
   /// Shares of positions to route, each in (0, 1); thresholds come from the select split.
   std::vector<double> fractions{0.1, 0.25, 0.5, 0.75, 0.9};
@@ -41,6 +42,7 @@ struct GateCurve {
   std::optional<Index> operating_point{};
 };
 
+/// One layer's curves.
 struct CurveLayer {
   Index layer = 0;
   double r2 = 0;
@@ -49,6 +51,7 @@ struct CurveLayer {
   std::vector<GateCurve> curves{};
 };
 
+/// What run_gate_curve found.
 struct GateCurveResult : StudyHeader {
   double max_loss_percent = 1;
   std::vector<CurveLayer> layers{};

@@ -92,12 +92,14 @@ constexpr const char* name_of(StopReason reason) {
   return "positions";
 }
 
+/// How long a text may become, where it ends, and how tokens are drawn.
 struct GenerationOptions {
   Index tokens = 100;           ///< at most
   std::vector<TokenId> ends{};  ///< tokens that end a text
   SamplingOptions sampling{};
 };
 
+/// A text that a model wrote, and why it ended.
 struct Generation {
   std::vector<TokenId> ids{};  ///< without the prompt
   StopReason stop = StopReason::tokens;

@@ -13,6 +13,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_generate.
 struct GenerateOptions {
   GenerationOptions generation{};
   MlpReplacement replacement{};
@@ -37,6 +38,7 @@ struct WrittenText {
   double fraction_linear = 0;
 };
 
+/// What run_generate wrote.
 struct GenerateResult {
   Protocol protocol{};  ///< of the fit; token_ids_hash is that of the prompt
   ModelSummary model{};

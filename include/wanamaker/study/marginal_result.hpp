@@ -13,6 +13,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_marginal.
 struct MarginalOptions {
   Index exact_positions = 200;  ///< of the report split, patched in every layer, evenly spread
   Index patch_rows = 2048;      ///< rows of patched copies that are run together
@@ -74,6 +75,7 @@ struct WriterFigures {
   double logistic_percent = 0;
 };
 
+/// One layer: marginal δ by groups of positions, and how far first order may be read.
 struct MarginalLayer {
   Index layer = 0;
   double r2 = 0;  ///< of the linear map
@@ -139,6 +141,7 @@ struct PatchCost {
   double naive_scored_rows_per_patch = 0;
 };
 
+/// What run_marginal found.
 struct MarginalResult : StudyHeader {
   MarginalOptions options{};
   std::vector<MapPosition> map_positions{};

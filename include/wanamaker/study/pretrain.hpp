@@ -25,6 +25,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of a pretraining run.
 struct PretrainOptions {
   Index window = 256;      ///< tokens of a sequence
   Index sequences = 8;     ///< a batch

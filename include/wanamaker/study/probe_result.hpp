@@ -11,6 +11,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_probe.
 struct ProbeOptions {
   double C = 1;         ///< inverse penalty of the logistic regressions and the small MLPs
   Index mlp_units = 6;  ///< of the small MLPs' hidden layer
@@ -37,6 +38,7 @@ struct PartSummary {
   std::optional<double> gate_share{};  ///< of the variance along the gate `input`; they add up to 1
 };
 
+/// One layer: which part of the input tells where the map does.
 struct ProbeLayer {
   Index layer = 0;
   double r2 = 0;
@@ -48,6 +50,7 @@ struct ProbeLayer {
   std::optional<double> token_context_cosine{};  ///< mean over positions
 };
 
+/// What run_probe found.
 struct ProbeResult : StudyHeader {
   std::vector<ProbeLayer> layers{};
 };

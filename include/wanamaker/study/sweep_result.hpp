@@ -72,6 +72,7 @@ struct MapError {
   double r2_without_first = 0;
 };
 
+/// One layer: its map, its δ, and every stand-in.
 struct LayerResult {
   Index layer = 0;
   double r2 = 0;         ///< of the ridge map on the fit split, all outputs together
@@ -95,6 +96,7 @@ struct StudyHeader {
   SweepBaseline baseline{};
 };
 
+/// What run_sweep found.
 struct SweepResult : StudyHeader {
   std::vector<LayerResult> layers{};
 };
@@ -106,6 +108,7 @@ enum class Ladder {
   full         ///< everything
 };
 
+/// Settings of run_sweep, and of all that fit maps and gates layer by layer.
 struct SweepOptions {
   std::vector<Index> layers{};  ///< ascending; empty: all
   /// λ = ρ·tr(XcᵀXc)/d; of several the one with the lowest loss on the select split.

@@ -17,6 +17,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Which types are listed, and how lists are compared.
 struct TokenListOptions {
   Index least_count = 5;      ///< observations of a type, in each list, for it to count
   double listed_share = 0.1;  ///< share of the types with the largest mean δ that are "listed"

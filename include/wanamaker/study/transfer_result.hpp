@@ -10,6 +10,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// Settings of run_transfer.
 struct TransferOptions {
   TokenListOptions lists{};
   Index shown = 20;  ///< types of the list that are named in the result
@@ -43,6 +44,7 @@ struct RoleVariance {
   std::vector<TypeMean> largest{};  ///< the types of largest mean δ
 };
 
+/// One layer: whether lists of types by mean δ carry over.
 struct TransferLayer {
   Index layer = 0;
   double r2 = 0;
@@ -52,6 +54,7 @@ struct TransferLayer {
   std::vector<ListPair> pairs{};
 };
 
+/// What run_transfer found.
 struct TransferResult : StudyHeader {
   std::vector<std::string> corpora{};  ///< names, the first that of the surrogate's texts
   std::vector<TransferLayer> layers{};

@@ -55,6 +55,7 @@ class WordCounts {
   std::string scratch_;
 };
 
+/// Size and special tokens of a vocabulary that is trained.
 struct BytePairTrainingOptions {
   Index vocabulary_size = 4096;  ///< at most: special tokens, the 256 bytes and merged tokens
   Index least_count = 2;         ///< a pair that occurs less often is not merged

@@ -35,6 +35,7 @@ struct TrainingSpeed {
   double seconds_left = 0;       ///< at that speed
 };
 
+/// How long to train, by which rule, and what is kept on the way.
 struct TrainerOptions {
   Index steps = 1000;  ///< in all, those before a resumption included
   AdamW optimiser{};
