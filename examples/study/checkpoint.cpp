@@ -49,14 +49,15 @@ std::optional<wanamaker::Json> RunState::find(const std::string& name) const {
 
 template <class Layer>
 wanamaker::Checkpoint<Index, Layer> RunState::for_layers(
-    Layer (*from_json)(const wanamaker::Json& json, const std::string& where)) {
-  return {[this, from_json](Index layer) -> std::optional<Layer> {
-            const auto part = find("layer " + std::to_string(layer));
+    Layer (*from_json)(const wanamaker::Json& json, const std::string& where),
+    const std::string& kind) {
+  return {[this, from_json, kind](Index layer) -> std::optional<Layer> {
+            const auto part = find(kind + std::to_string(layer));
             if (!part) return std::nullopt;
             return from_json(*part, file_.string());
           },
-          [this](const Layer& layer) {
-            store("layer " + std::to_string(layer.layer), wanamaker::json_of(layer));
+          [this, kind](const Layer& layer) {
+            store(kind + std::to_string(layer.layer), wanamaker::json_of(layer));
           }};
 }
 
@@ -86,6 +87,10 @@ wanamaker::Checkpoint<Index, wanamaker::FeaturesLayer> RunState::for_features() 
 
 wanamaker::Checkpoint<Index, wanamaker::ForensicsLayer> RunState::for_forensics() {
   return for_layers(wanamaker::forensics_layer_from_json);
+}
+
+wanamaker::Checkpoint<Index, wanamaker::GatesOfDelta> RunState::for_gates_of_delta() {
+  return for_layers(wanamaker::gates_of_delta_from_json, "gates of layer ");
 }
 
 wanamaker::CompoundCheckpoint RunState::for_compound() {

@@ -12,6 +12,7 @@
 #include "wanamaker/study/features_result.hpp"
 #include "wanamaker/study/finetune_result.hpp"
 #include "wanamaker/study/forensics_result.hpp"
+#include "wanamaker/study/marginal_result.hpp"
 #include "wanamaker/study/probe_result.hpp"
 #include "wanamaker/study/transfer_result.hpp"
 
@@ -33,16 +34,18 @@ class RunState {
   wanamaker::Checkpoint<wanamaker::Index, wanamaker::ClusterLayer> for_clusters();
   wanamaker::Checkpoint<wanamaker::Index, wanamaker::FeaturesLayer> for_features();
   wanamaker::Checkpoint<wanamaker::Index, wanamaker::ForensicsLayer> for_forensics();
+  wanamaker::Checkpoint<wanamaker::Index, wanamaker::GatesOfDelta> for_gates_of_delta();
   wanamaker::FinetuneCheckpoint for_finetune();
 
   /// Removes the file: the results are written.
   void finish();
 
  private:
-  /// Parts are layers, read by `from_json`.
+  /// Parts are layers, read by `from_json`; `kind` tells apart what a run keeps of one layer.
   template <class Layer>
   wanamaker::Checkpoint<wanamaker::Index, Layer> for_layers(
-      Layer (*from_json)(const wanamaker::Json& json, const std::string& where));
+      Layer (*from_json)(const wanamaker::Json& json, const std::string& where),
+      const std::string& kind = "layer ");
 
   void read();
   void store(const std::string& name, const wanamaker::OrderedJson& part);

@@ -63,7 +63,7 @@ class BlasRoutingEngine final : public RoutingEngine {
 
   wanamaker::MarginalResult marginal(const LayerTask& task,
                                      const wanamaker::MarginalOptions& options,
-                                     const wanamaker::SweepCheckpoint& checkpoint) override {
+                                     const wanamaker::MarginalCheckpoint& checkpoint) override {
     return wanamaker::run_marginal(input(task, task.splits), options, checkpoint);
   }
 

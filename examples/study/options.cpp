@@ -344,6 +344,8 @@ void describe_routing(CLI::App& app, Options& o) {
       app, o, "probe",
       "which part of an MLP's input tells where its linear map does: token, context, both");
   add_count(*probe, "--resamples", r.resamples, resamples);
+  add_count(*probe, "--positions", r.probe_positions,
+            "of the gate and of the report split to look at, evenly spread");
 
   CLI::App* transfer = add_routing_command(
       app, o, "transfer",
@@ -374,7 +376,7 @@ void describe_routing(CLI::App& app, Options& o) {
       "of a path from the MLP to its linear map, all positions together, whose sum is the joint "
       "change: layers times steps passes; 0: none");
   add_count(*marginal, "--map-positions", r.map_positions,
-            "positions whose every layer's δ is kept in the result");
+            "positions whose δ in every layer is kept and drawn in marginal-map.svg; 0: none");
 
   CLI::App* forensics = add_routing_command(
       app, o, "forensics",

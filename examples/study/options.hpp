@@ -39,6 +39,7 @@ struct PretrainFlags {
 /// What the experiments on the routing decision have.
 struct RoutingFlags {
   wanamaker::Index resamples = 2000;
+  wanamaker::Index probe_positions = 25000;
   wanamaker::Index clusters = 20;
   wanamaker::Index components = 50;
   wanamaker::Index folds = 5;
@@ -46,7 +47,7 @@ struct RoutingFlags {
   wanamaker::Index least_count = 5;
   wanamaker::Index exact_positions = 200;
   wanamaker::Index path_steps = 0;
-  wanamaker::Index map_positions = 0;
+  wanamaker::Index map_positions = 180;
   wanamaker::Index passages = 3;
   wanamaker::Index positions = 200;
 };

@@ -13,6 +13,7 @@
 #include "wanamaker/core/error.hpp"
 #include "wanamaker/io/atomic_file.hpp"
 #include "wanamaker/report/forensics_pages.hpp"
+#include "wanamaker/report/marginal_map_svg.hpp"
 #include "wanamaker/report/position_json.hpp"
 #include "wanamaker/report/result_json.hpp"
 #include "wanamaker/report/routing_findings.hpp"
@@ -84,7 +85,8 @@ std::vector<CorpusPart> corpus_parts(const Run& run) {
 Shown probe_of_run(Run& run) {
   const Stopwatch watch;
   const LayerTask task = layer_task(run);
-  const wanamaker::ProbeOptions options{.bootstrap = bootstrap_of(run.options)};
+  const wanamaker::ProbeOptions options{.positions = run.options.routing.probe_positions,
+                                        .bootstrap = bootstrap_of(run.options)};
   const wanamaker::ProbeResult result = resumable(run, "probe", [&](RunState& state) {
     return run.routing->probe(task, options, state.for_probe());
   });
@@ -161,11 +163,17 @@ Shown marginal_of_run(Run& run, const wanamaker::SweepResult* sweep) {
                                            .map_positions = flags.map_positions,
                                            .least_count = flags.least_count};
   const wanamaker::MarginalResult result = resumable(run, "marginal", [&](RunState& state) {
-    return run.routing->marginal(task, options,
-                                 sweep == nullptr ? state.for_sweep() : layers_of(*sweep));
+    return run.routing->marginal(
+        task, options,
+        {sweep == nullptr ? state.for_sweep() : layers_of(*sweep), state.for_gates_of_delta()});
   });
+  const std::vector<std::string> spellings = spellings_of(run);
+  if (options.map_positions > 0) {
+    wanamaker::write_atomically(run.out / "marginal-map.svg",
+                                wanamaker::marginal_map_svg(result, spellings));
+  }
   write_results(run, "marginal", wanamaker::json_of(result),
-                wanamaker::marginal_csv(result, spellings_of(run)).csv(), watch,
+                wanamaker::marginal_csv(result, spellings).csv(), watch,
                 wanamaker::marginal_svg(result));
   return {wanamaker::marginal_headline(result), wanamaker::marginal_table(result).aligned(),
           wanamaker::marginal_finding(result)};

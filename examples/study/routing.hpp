@@ -45,7 +45,7 @@ class RoutingEngine : public LoadedModel {
       const LayersCheckpoint<wanamaker::FeaturesLayer>& checkpoint) = 0;
   virtual wanamaker::MarginalResult marginal(const LayerTask& task,
                                              const wanamaker::MarginalOptions& options,
-                                             const wanamaker::SweepCheckpoint& checkpoint) = 0;
+                                             const wanamaker::MarginalCheckpoint& checkpoint) = 0;
   virtual wanamaker::ForensicsResult forensics(
       const LayerTask& task, const wanamaker::ForensicsOptions& options,
       const LayersCheckpoint<wanamaker::ForensicsLayer>& checkpoint) = 0;

@@ -10,7 +10,9 @@
 
 #include "planted_model.hpp"
 #include "wanamaker/core/thread_pool.hpp"
+#include "wanamaker/report/marginal_map_svg.hpp"
 #include "wanamaker/report/position_json.hpp"
+#include "wanamaker/report/routing_reading.hpp"
 #include "wanamaker/study/sweep.hpp"
 
 namespace {
@@ -94,19 +96,120 @@ TEST_CASE("marginal δ does not depend on threads, nor on a sweep that was store
   MarginalStudy bench;
   const MarginalOptions options{.exact_positions = 10, .map_positions = 5};
   std::vector<LayerResult> kept;
-  const SweepCheckpoint store{.load = {},
-                              .save = [&](const LayerResult& layer) { kept.push_back(layer); }};
+  std::vector<GatesOfDelta> gates;
+  const MarginalCheckpoint store{
+      .costs = {.load = {}, .save = [&](const LayerResult& layer) { kept.push_back(layer); }},
+      .gates = {.load = {}, .save = [&](const GatesOfDelta& layer) { gates.push_back(layer); }}};
   const std::string json = json_of(run_marginal(bench.input(20), options, store)).dump();
   CHECK(json.find("nan") == std::string::npos);
   CHECK(json.find("\"command\":\"marginal\"") != std::string::npos);
   CHECK(kept.size() == 2);
-  const SweepCheckpoint load{
-      .load = [&](Index layer) { return std::optional(kept[static_cast<std::size_t>(layer)]); },
-      .save = {}};
-  CHECK(json_of(run_marginal(bench.input(20), options, load)).dump() == json);
+  const auto from = [](const auto& parts) {
+    return [&parts](Index layer) { return std::optional(parts[static_cast<std::size_t>(layer)]); };
+  };
+  // What is stored of gates is read back from JSON, as a run that goes on does.
+  for (GatesOfDelta& own : gates) own = gates_of_delta_from_json(Json(json_of(own)), "kept");
+  const auto run_again = [&](const MarginalCheckpoint& load) {
+    return json_of(run_marginal(bench.input(20), options, load)).dump();
+  };
+  CHECK(run_again({.costs = {.load = from(kept), .save = {}}}) == json);
+  CHECK(run_again({.costs = {}, .gates = {.load = from(gates), .save = {}}}) == json);
   ThreadPool pool(2);
   MarginalStudy other(pool);
   CHECK(json_of(run_marginal(other.input(20), options)).dump() == json);
+}
+
+// δ of a gate's labels to first order against one exact patch for each scored position, and the
+// labels' share: what the layer's gates learned from.
+TEST_CASE("marginal δ at a layer's site is that of exact patches where the change is small") {
+  MarginalStudy bench;
+  const StudyInput<B> input = bench.input(15);
+  LayerStudy<B> study(input, {});
+  study.walk_to(0);
+  const SweepContext<B> context = study.context();
+  const AnyMlp<B>& own = bench.model.mlp(0);
+  // The MLP with its output a little larger: first order is then exact up to the square of that.
+  constexpr double more = 1e-6;
+  const auto larger = [&](const MlpSite<B>& site) {
+    matrix_t<B> y = make_matrix(bench.backend, site.mlp_output.rows, site.mlp_output.cols);
+    own.forward(bench.backend, site.mlp_input, site.rows, y.view(), bench.workspace);
+    for (Index i = 0; i < y.size(); ++i) y.data()[i] *= more;
+    return y;
+  };
+  Index compared = 0;
+  context.gate->pass->visit([&](const MlpSite<B>& site) {
+    if (site.batch != 0) return;
+    const matrix_t<B> change = larger(site);
+    const Index width = change.cols();
+    matrix_t<B> stream = make_matrix(bench.backend, change.rows(), width);
+    ops::add<B>(bench.backend, site.carry, site.mlp_output, stream.view());
+    const std::vector<double> first =
+        first_order_from<B>(bench.backend, bench.model, 0, site.packed, stream.view(),
+                            change.view(), site.tokens.scored, bench.workspace);
+    const auto loss_at = [&](Index row, double share) {
+      const typename Workspace<B>::Frame frame(bench.workspace);
+      const MatrixView<double> moved = bench.workspace.matrix(change.rows(), width);
+      for (Index i = 0; i < change.size(); ++i) moved.data[i] = stream.data()[i];
+      for (Index j = 0; j < width; ++j)
+        moved.row(row)[j] += share * change.view().row(row)[j] / more;
+      bench.model.forward_from(bench.backend, 1, site.packed, moved, bench.workspace);
+      double sum = 0;
+      for (const double loss :
+           bench.model.token_losses(bench.backend, moved, site.tokens.scored, bench.workspace)) {
+        sum += loss;
+      }
+      return sum;
+    };
+    for (Index row = 0; row < change.rows(); row += 7) {
+      constexpr double h = 1e-4;
+      const double slope = (loss_at(row, h) - loss_at(row, -h)) / (2 * h);
+      CHECK(std::abs(first[static_cast<std::size_t>(row)] / more - slope) < 1e-5);
+      ++compared;
+    }
+  });
+  CHECK(compared > 10);
+}
+
+TEST_CASE(
+    "gates by joint and by marginal δ: an affine layer has no costs, an open one equal shares") {
+  MarginalStudy bench;
+  const MarginalResult result = run_marginal(bench.input(), {.exact_positions = 1});
+  const GatesOfDelta& open = result.layers[0].gates;
+  const GatesOfDelta& affine = result.layers[1].gates;
+  CHECK(open.positions == 8 * 29);
+  CHECK(open.layer == 0);
+  CHECK(*open.spearman > 0);
+  CHECK(std::abs(open.joint.fraction_linear - open.marginal.fraction_linear) < 0.15);
+  CHECK(open.joint.comparison.delta_percent == result.layers[0].writer.logistic_percent);
+  CHECK(open.joint.comparison.delta_nats + open.difference.delta_nats ==
+        doctest::Approx(open.marginal.comparison.delta_nats).epsilon(1e-9));
+  CHECK(std::abs(affine.joint.comparison.delta_nats) < 1e-9);
+  CHECK(std::abs(affine.marginal.comparison.delta_nats) < 1e-9);
+}
+
+TEST_CASE("the map has a cell for every layer and position, with what it says") {
+  MarginalResult result;
+  result.model.name = "planted";
+  result.map_positions = {{0, 0, 1}, {0, 1, 2}, {1, 0, 1}};
+  result.layers.resize(2);
+  result.layers[0].map = {1, -2, 0.0005};
+  result.layers[1] = {.layer = 7, .map = {0, 0.5, -1e-9}};
+  const std::vector<std::string> spellings{"", "the", " <b"};
+  const std::string svg = marginal_map_svg(result, spellings);
+  const auto count = [&](const std::string& part) {
+    int found = 0;
+    for (std::size_t at = svg.find(part); at != svg.npos; at = svg.find(part, at + 1)) ++found;
+    return found;
+  };
+  CHECK(count("<rect") == 6);
+  CHECK(count("class=\"begin\"") == 2);
+  CHECK(count("class=\"loss\" fill-opacity=\"1\"") == 1);
+  CHECK(count("class=\"gain\" fill-opacity=\"1\"") == 1);
+  CHECK(count("layer 7") == 3);
+  CHECK(count("&lt;b") > 0);
+  CHECK(count("<b") == 0);
+  result.map_positions.clear();
+  CHECK(marginal_map_svg(result, spellings).empty());
 }
 
 WriterFigures writer_layer(bool writes, bool catastrophic) {

@@ -88,14 +88,15 @@ class HalfReader {
   RandomStream stream_{71};
 };
 
-ProbeResult probe_half_reader(bool reads_tokens, ExecutorRef executor = {}, Index documents = 240) {
+ProbeResult probe_half_reader(bool reads_tokens, ExecutorRef executor = {}, Index documents = 240,
+                              Index positions = 100000) {
   B backend(executor);
   const AnyTransformer<B> model = HalfReader(backend, reads_tokens).make();
   const TokenizedCorpus corpus = sampled_corpus(backend, model, documents, 30);
   const Splits splits = some_splits(documents);
   Workspace<B> workspace(backend);
   const StudyInput<B> input = planted_study(backend, model, corpus, splits, workspace);
-  return run_probe(input, {.bootstrap = {.resamples = 200}});
+  return run_probe(input, {.positions = positions, .bootstrap = {.resamples = 200}});
 }
 
 const ProbeScore& probe(const ProbeLayer& layer, const std::string& name) {
@@ -119,6 +120,14 @@ TEST_CASE("a δ of the token is found in the token's part and in the table of la
   CHECK(std::abs(probe(layer, "context-mlp").auc->auc - 0.5) < 0.04);
   CHECK(probe(layer, "published-interaction").features == PlantedModel::width);
   CHECK(probe(layer, "published-norm").features == 1);
+}
+
+TEST_CASE("positions are spread evenly, by hand") {
+  CHECK(evenly_spread(10, 4) == std::vector<Index>{0, 2, 5, 7});
+  CHECK(evenly_spread(3, 9) == std::vector<Index>{0, 1, 2});
+  CHECK(evenly_spread(0, 5).empty());
+  const std::vector<int> values{7, 8, 9};
+  CHECK(detail::chosen_of(values, {0, 2}) == std::vector<int>{7, 9});
 }
 
 TEST_CASE("the published forms of an input, by hand") {
@@ -166,6 +175,13 @@ TEST_CASE("probes do not depend on threads; their parts add up; results are JSON
   }
   CHECK(std::abs(lengths - 1) < 1e-12);
   CHECK(std::abs(shares - 1) < 1e-10);
+  // 12 documents of 29 positions are all that there are.
+  CHECK(json_of(probe_half_reader(true, {}, 48, 12 * 29).layers[0]).dump() ==
+        json_of(result.layers[0]).dump());
+  const ProbeResult few = probe_half_reader(true, {}, 48, 20);
+  CHECK(probe(few.layers[0], "token-table").features <= 20);
+  CHECK(probe(result.layers[0], "token-table").features > 20);
+  CHECK(few.positions == 20);
   // Attention writes nothing.
   CHECK(*result.layers[0].parts[2].mean_norm == 0);
   CHECK(probe(result.layers[0], "attention").auc->auc == 0.5);

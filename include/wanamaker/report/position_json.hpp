@@ -64,6 +64,23 @@ inline OrderedJson json_of(const PatchedPosition& p) {
           {"relative_change", p.relative_change}};
 }
 
+inline OrderedJson json_of(const GateOfDelta& g) {
+  return {{"positive_share", g.positive_share},
+          {"fraction_linear", g.fraction_linear},
+          {"comparison", json_of(g.comparison)},
+          {"note", detail::text_or_null(g.note)}};
+}
+
+inline OrderedJson json_of(const GatesOfDelta& g) {
+  return {{"layer", g.layer},
+          {"positions", g.positions},
+          {"spearman", detail::json_or_null(g.spearman)},
+          {"same_sign", detail::json_or_null(g.same_sign)},
+          {"joint", json_of(g.joint)},
+          {"marginal", json_of(g.marginal)},
+          {"difference", json_of(g.difference)}};
+}
+
 inline OrderedJson json_of(const MarginalLayer& l) {
   OrderedJson tokens = OrderedJson::array();
   for (const TypeMean& t : l.tokens) {
@@ -84,6 +101,7 @@ inline OrderedJson json_of(const MarginalLayer& l) {
           {"disagreement", json_of(l.disagreement)},
           {"statement", l.statement},
           {"writer", json_of(l.writer)},
+          {"gates", json_of(l.gates)},
           {"tokens", tokens},
           {"patches", detail::json_list(l.patches)},
           {"map", l.map}};

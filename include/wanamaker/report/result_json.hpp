@@ -26,6 +26,10 @@ OrderedJson json_or_null(const std::optional<T>& value) {
   return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
+inline OrderedJson text_or_null(const std::string& text) {
+  return text.empty() ? OrderedJson(nullptr) : OrderedJson(text);
+}
+
 inline OrderedJson json_of(const std::vector<SummaryValue>& values, const char* at) {
   OrderedJson list = OrderedJson::array();
   for (const SummaryValue& v : values)
@@ -144,7 +148,7 @@ inline OrderedJson json_of(const VariantResult& v) {
                {"threshold", detail::json_or_null(v.threshold)},
                {"flops_fraction_mlp", detail::json_or_null(v.flops_fraction_mlp)},
                {"flops_fraction_total", detail::json_or_null(v.flops_fraction_total)},
-               {"note", v.note.empty() ? OrderedJson(nullptr) : OrderedJson(v.note)}});
+               {"note", detail::text_or_null(v.note)}});
   return json;
 }
 
@@ -482,7 +486,7 @@ inline OrderedJson json_of(const ProbeScore& p) {
           {"auc_interval", detail::json_of(p.interval.interval)},
           {"above_token_table", detail::json_or_null(p.above_token_table)},
           {"above_token_table_interval", detail::json_of(p.above_token_table_interval.interval)},
-          {"note", p.note.empty() ? OrderedJson(nullptr) : OrderedJson(p.note)}};
+          {"note", detail::text_or_null(p.note)}};
 }
 
 inline OrderedJson json_of(const ProbeLayer& l) {
@@ -510,6 +514,7 @@ inline OrderedJson json_of(const ProbeResult& r) {
   OrderedJson layers = OrderedJson::array();
   for (const ProbeLayer& l : r.layers) layers.push_back(json_of(l));
   OrderedJson json = detail::header_json(r, "probe");
+  json["positions"] = r.positions;
   json["layers"] = layers;
   return json;
 }

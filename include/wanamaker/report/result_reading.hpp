@@ -35,6 +35,12 @@ inline std::optional<double> optional_at(const Json& json, const char* key,
   return value_at<double>(json, key, where);
 }
 
+/// Empty where there is no text under the key.
+inline std::string text_or_empty_at(const Json& json, const char* key) {
+  const auto item = json.find(key);
+  return item != json.end() && item->is_string() ? item->get<std::string>() : std::string();
+}
+
 inline std::optional<Index> optional_count_at(const Json& json, const char* key,
                                               const std::string& where) {
   if (!optional_at(json, key, where)) return std::nullopt;
@@ -115,7 +121,7 @@ inline VariantResult variant_at(const Json& json, const std::string& where) {
   v.threshold = optional_at(json, "threshold", where);
   v.flops_fraction_mlp = optional_at(json, "flops_fraction_mlp", where);
   v.flops_fraction_total = optional_at(json, "flops_fraction_total", where);
-  if (json.contains("note") && json["note"].is_string()) v.note = json["note"];
+  v.note = text_or_empty_at(json, "note");
   return v;
 }
 

@@ -153,8 +153,10 @@ inline std::string features_headline(const FeaturesResult& r) {
 /// Below it.
 inline std::string features_finding(const FeaturesResult& r) {
   Index explains = 0, less = 0, no_power = 0;
-  std::vector<double> r2, detectable;
+  std::vector<double> r2, raw_r2, detectable;
   for (const FeaturesLayer& layer : r.layers) {
+    const FeatureFit* raw = detail::fit_of(layer, "before", "boosted-trees", "raw");
+    if (raw != nullptr && raw->r2) raw_r2.push_back(*raw->r2);
     const FeatureFit* fit = detail::fit_of(layer, "before", "boosted-trees", "rank");
     if (fit == nullptr) continue;
     explains += fit->verdict == FeatureVerdict::explains ? 1 : 0;
@@ -164,12 +166,15 @@ inline std::string features_finding(const FeaturesResult& r) {
     if (fit->detectable) detectable.push_back(*fit->detectable);
   }
   if (r2.empty()) return "δ is constant: nothing to explain.\n";
+  const auto raw_median = detail::median_of(raw_r2);
+  const std::string raw =
+      raw_median ? ", of δ in nats " + signed_text(*raw_median, 3) : std::string();
   std::string text = "What is known beforehand explains ranks of δ in " +
                      detail::of_layers(explains, r.layers.size()) + " (trees, median R² " +
-                     signed_text(*detail::median_of(r2), 3) + "); in " + std::to_string(less) +
-                     " it is less than the " + detail::percent_text(r.smallest_effect) +
-                     " that would matter, in " + std::to_string(no_power) +
-                     " these positions cannot tell.\n";
+                     signed_text(*detail::median_of(r2), 3) + raw + "); in " +
+                     std::to_string(less) + " it is less than the " +
+                     detail::percent_text(r.smallest_effect) + " that would matter, in " +
+                     std::to_string(no_power) + " these positions cannot tell.\n";
   if (const auto seen = detail::median_of(detectable)) {
     text += "An R² of about " + fixed_text(*seen, 3) + " would have been told from 0.\n";
   }
@@ -204,6 +209,30 @@ inline std::string writers_sentence(const WriterTest& t) {
          " even the fullest overlap would give p " + fixed_text(t.least_p_value, 3) + ".\n";
 }
 
+/// Which of two gates costs less, over layers, where the interval of their difference says.
+inline std::string teachers_sentence(const std::vector<MarginalLayer>& layers) {
+  SignsOverLayers signs;
+  std::vector<double> agreement;
+  for (const MarginalLayer& layer : layers) {
+    const PairedComparison& d = layer.gates.difference;
+    if (layer.gates.spearman) agreement.push_back(*layer.gates.spearman);
+    if (!d.ci_low_percent || !d.ci_high_percent) continue;
+    signs.add(d.delta_percent, Interval{*d.ci_low_percent, *d.ci_high_percent});
+  }
+  std::string text =
+      "A gate that learns from marginal δ costs less than one that learns from joint δ, equal "
+      "shares routed, in " +
+      of_layers(signs.below, layers.size()) + ", more in " + std::to_string(signs.above);
+  if (const auto seen = median_of(signs.half_widths)) {
+    text += " (a difference of about " + fixed_text(*seen, 2) + " % would have been seen)";
+  }
+  text += ".";
+  if (const auto rank = median_of(agreement)) {
+    text += " Rank correlation of the two δ of a position: " + signed_text(*rank, 2) + " (median).";
+  }
+  return text + "\n";
+}
+
 }  // namespace detail
 
 /// Below it: where first order may be read, what is said of layers where it may not, and the test
@@ -223,7 +252,8 @@ inline std::string marginal_finding(const MarginalResult& r) {
   }
   return "First order has the exact sign at 90 % or more of the large δ in " +
          detail::of_layers(right, r.layers.size()) + ", by " + std::to_string(patched) +
-         " patched positions in each.\n" + doubtful + detail::writers_sentence(r.writers);
+         " patched positions in each.\n" + doubtful + detail::teachers_sentence(r.layers) +
+         detail::writers_sentence(r.writers);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

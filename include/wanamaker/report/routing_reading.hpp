@@ -11,6 +11,7 @@
 #include "wanamaker/report/result_reading.hpp"
 #include "wanamaker/study/clusters_result.hpp"
 #include "wanamaker/study/features_result.hpp"
+#include "wanamaker/study/marginal_result.hpp"
 #include "wanamaker/study/probe_result.hpp"
 #include "wanamaker/study/transfer_result.hpp"
 
@@ -61,13 +62,22 @@ inline ProbeScore probe_score_at(const Json& json, const std::string& where) {
   probe.above_token_table = optional_at(json, "above_token_table", where);
   probe.above_token_table_interval.interval =
       interval_at(json, "above_token_table_interval", where);
-  if (json.contains("note") && json["note"].is_string()) probe.note = json["note"];
+  probe.note = text_or_empty_at(json, "note");
   return probe;
 }
 
 inline PartSummary part_summary_at(const Json& json, const std::string& where) {
   return {value_at<std::string>(json, "name", where), optional_at(json, "mean_norm", where),
           optional_at(json, "length_share", where), optional_at(json, "gate_share", where)};
+}
+
+inline GateOfDelta gate_of_delta_at(const Json& json, const char* key, const std::string& where) {
+  const Json own = value_at<Json>(json, key, where);
+  GateOfDelta gate{.positive_share = value_at<double>(own, "positive_share", where),
+                   .fraction_linear = value_at<double>(own, "fraction_linear", where)};
+  gate.comparison = comparison_at(value_at<Json>(own, "comparison", where), where);
+  gate.note = text_or_empty_at(own, "note");
+  return gate;
 }
 
 inline AgainstRandom against_random_at(const Json& json, const std::string& where) {
@@ -167,7 +177,20 @@ inline FeatureSet feature_set_at(const Json& json, const std::string& where) {
 
 }  // namespace detail
 
-/// A layer of probe.json. Throws FormatError for missing or mistyped keys, as all here.
+/// Gates of a layer of marginal.json. Throws FormatError for missing or mistyped keys, as all here.
+inline GatesOfDelta gates_of_delta_from_json(const Json& json, const std::string& where) {
+  GatesOfDelta gates{.layer = detail::value_at<Index>(json, "layer", where),
+                     .positions = detail::value_at<Index>(json, "positions", where)};
+  gates.spearman = detail::optional_at(json, "spearman", where);
+  gates.same_sign = detail::optional_at(json, "same_sign", where);
+  gates.joint = detail::gate_of_delta_at(json, "joint", where);
+  gates.marginal = detail::gate_of_delta_at(json, "marginal", where);
+  gates.difference =
+      detail::comparison_at(detail::value_at<Json>(json, "difference", where), where);
+  return gates;
+}
+
+/// A layer of probe.json.
 inline ProbeLayer probe_layer_from_json(const Json& json, const std::string& where) {
   auto layer = detail::fitted_layer_at<ProbeLayer>(json, where);
   layer.positive_share = detail::value_at<double>(json, "positive_share", where);

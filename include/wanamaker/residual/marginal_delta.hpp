@@ -91,6 +91,16 @@ struct NoParameters {
   void parameters(const Collector&) {}
 };
 
+/// ⟨a_i, b_i⟩ of every row.
+template <class B>
+std::vector<double> row_products(B& backend, const_matrix_view_t<B> a, const_matrix_view_t<B> b,
+                                 Workspace<B>& workspace) {
+  const typename Workspace<B>::Frame frame(workspace);
+  const VectorView<double> found = workspace.template vector<double>(a.rows);
+  backend.for_each_row(a.rows, kernels::RowProduct<scalar_t<B>>{a, b, found});
+  return host_copy(backend, found);
+}
+
 /// Rows of some sequence's copies: which row of the batch each is, by how much it is moved, and
 /// what is scored of it.
 struct PatchedCopies {
@@ -104,6 +114,42 @@ struct PatchedCopies {
 };
 
 }  // namespace detail
+
+namespace detail {
+
+/// Keeps ⟨∂L/∂r_i, change_i⟩ of the stream r that enters block `layer`.
+template <class B>
+struct SlopeWatcher {
+  B& backend;
+  Workspace<B>& workspace;
+  Index layer;
+  const_matrix_view_t<B> change;
+  std::vector<double> slopes{};
+
+  void on_residual_gradient(Index entered, const_matrix_view_t<B> d) {
+    if (entered == layer) slopes = row_products<B>(backend, d, change, workspace);
+  }
+};
+
+}  // namespace detail
+
+/// Marginal δ to first order of every row [T] of one layer alone, in nats: ⟨∂L/∂r_i, change_i⟩
+/// with L the summed NLL of the scored positions, `stream` r [T × d] the stream after the layer and
+/// `change` [T × d] what the stand-in adds to its MLP's output. Costs a forward and a backward pass
+/// of the blocks above. Throws what loss_and_gradients_from
+/// throws.
+template <class B>
+std::vector<double> first_order_from(B& backend, const AnyTransformer<B>& model, Index layer,
+                                     const PackedBatch<B>& batch, const_matrix_view_t<B> stream,
+                                     const_matrix_view_t<B> change, const ScoredPositions& scored,
+                                     Workspace<B>& workspace) {
+  detail::NoParameters nothing;
+  const Gradients<B> none(backend, nothing);
+  detail::SlopeWatcher<B> watcher{backend, workspace, layer + 1, change};
+  loss_and_gradients_from(model, backend, layer + 1, batch, stream, scored, none, workspace,
+                          {.weight = static_cast<double>(scored.rows.size())}, watcher);
+  return std::move(watcher.slopes);
+}
 
 /// Marginal δ of a batch, for one stand-in f̂ or several. With x_i, y_i the input and output of a
 /// layer's MLP at row i, and L the summed NLL of the batch's scored positions in nats:
@@ -265,7 +311,10 @@ class MarginalDelta {
       });
     }
     void on_mlp_output_gradient(Index layer, const_matrix_view_t<B> d) {
-      own.each_site(layer, [&](Site& site) { site.first_order = own.products(d, site); });
+      own.each_site(layer, [&](Site& site) {
+        site.first_order =
+            detail::row_products<B>(own.backend_, d, site.change.view(), own.workspace_);
+      });
     }
   };
 
@@ -295,14 +344,6 @@ class MarginalDelta {
     return detail::host_copy(backend_, found);
   }
 
-  // ⟨d_i, change_i⟩ of every row.
-  std::vector<double> products(const_matrix_view_t<B> d, const Site& site) {
-    const typename Workspace<B>::Frame frame(workspace_);
-    const VectorView<double> found = workspace_.template vector<double>(d.rows);
-    backend_.for_each_row(d.rows, kernels::RowProduct<scalar_t<B>>{d, site.change.view(), found});
-    return detail::host_copy(backend_, found);
-  }
-
   template <class T>
   VectorView<T> upload(const std::vector<T>& values) {
     const VectorView<T> memory = workspace_.template vector<T>(static_cast<Index>(values.size()));
@@ -328,26 +369,13 @@ class MarginalDelta {
     return moved(site, own, shares);
   }
 
-  struct SlopeWatcher {
-    MarginalDelta& own;
-    const Site& site;
-    std::vector<double> slopes{};
-
-    void on_residual_gradient(Index layer, const_matrix_view_t<B> d) {
-      if (layer == site.stand_in.layer + 1) slopes = own.products(d, site);
-    }
-  };
-
   // dL/dt of every row's own share at these shares.
   std::vector<double> slopes_at(const Site& site, const std::vector<double>& shares) {
     const typename Workspace<B>::Frame frame(workspace_);
     const matrix_view_t<B> stream = moved(site, shares);
-    const double n = static_cast<double>(scored_.rows.size());
-    SlopeWatcher watcher{*this, site};
-    loss_and_gradients_from(model_, backend_, site.stand_in.layer + 1, *batch_,
-                            const_matrix_view_t<B>(stream), scored_, none_, workspace_,
-                            {.weight = n}, watcher);
-    return watcher.slopes;
+    return first_order_from(backend_, model_, site.stand_in.layer, *batch_,
+                            const_matrix_view_t<B>(stream),
+                            const_matrix_view_t<B>(site.change.view()), scored_, workspace_);
   }
 
   const AttentionSpan& span_of(Index row) const {

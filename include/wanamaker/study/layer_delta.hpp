@@ -33,6 +33,28 @@ inline std::vector<TokenId> inputs_of_losses(const EvaluationSet& set) {
   return inputs;
 }
 
+/// Numbers 0 … n − 1, or `most` of them, evenly spread.
+inline std::vector<Index> evenly_spread(Index n, Index most) {
+  const Index count = std::min(n, most);
+  std::vector<Index> chosen;
+  chosen.reserve(static_cast<std::size_t>(count));
+  for (Index p = 0; p < count; ++p) chosen.push_back(p * n / count);
+  return chosen;
+}
+
+namespace detail {
+
+/// The values with these numbers.
+template <class T>
+std::vector<T> chosen_of(const std::vector<T>& values, const std::vector<Index>& chosen) {
+  std::vector<T> result;
+  result.reserve(chosen.size());
+  for (const Index i : chosen) result.push_back(values[static_cast<std::size_t>(i)]);
+  return result;
+}
+
+}  // namespace detail
+
 /// Joint δ = L_linear − L_full in nats of every scored token of the split whose pass stands at the
 /// layer, `surrogate` in the MLP's place; the pass stays. Throws NumericalError where a loss is not
 /// finite.

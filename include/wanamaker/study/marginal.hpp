@@ -21,6 +21,7 @@
 #include "wanamaker/study/layer_delta.hpp"
 #include "wanamaker/study/layer_study.hpp"
 #include "wanamaker/study/layer_sweep.hpp"
+#include "wanamaker/study/marginal_gates.hpp"
 #include "wanamaker/study/marginal_result.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -295,14 +296,10 @@ class MarginalPass {
     }
   }
 
-  // Number p of the patched positions is p·n/count of all.
   std::vector<std::size_t> patched_of(const EvaluationBatch& batch) const {
-    const Index n = set_.scored();
-    const Index count = std::min(options_.exact_positions, n);
     std::vector<std::size_t> chosen;
     const Index end = batch.first_loss + static_cast<Index>(batch.scored.rows.size());
-    for (Index p = 0; p < count; ++p) {
-      const Index at = p * n / count;
+    for (const Index at : evenly_spread(set_.scored(), options_.exact_positions)) {
       if (at >= batch.first_loss && at < end) {
         chosen.push_back(static_cast<std::size_t>(at - batch.first_loss));
       }
@@ -444,15 +441,15 @@ inline double chosen_rho(const LayerResult& layer, const SweepOptions& options) 
 }  // namespace detail
 
 /// For each layer's linear map: marginal δ to first order at every scored position of the report
-/// split, exactly at some, along a path where asked; first positions and sinks apart. And what the
-/// layer loses with all positions linear and with gates (a quick sweep, whose parts the checkpoint
-/// keeps), for the test of the writers. Memory: two streams for each layer and batch, what a
-/// backward pass of a batch keeps, and figures of the positions that are patched or mapped. Models
-/// must be trainable: policies with a backward pass, weights in the type that is computed in.
-/// Throws what its parts throw.
+/// split, exactly at some, along a path where asked; first positions and sinks apart. What the
+/// layer loses with all positions linear and with gates (a quick sweep), for the test of the
+/// writers, and with a gate that learned from marginal δ. Memory: two streams for each layer and
+/// batch, what a backward pass of a batch keeps, and figures of the positions that are patched or
+/// mapped. Models must be trainable: policies with a backward pass, weights in the type that is
+/// computed in. Throws what its parts throw.
 template <class B>
 MarginalResult run_marginal(const StudyInput<B>& input, const MarginalOptions& options = {},
-                            const SweepCheckpoint& checkpoint = {}) {
+                            const MarginalCheckpoint& checkpoint = {}) {
   StudyInput<B> own = input;
   own.options.ladder = Ladder::quick;
   LayerStudy<B> study(own, {});
@@ -460,9 +457,16 @@ MarginalResult run_marginal(const StudyInput<B>& input, const MarginalOptions& o
   static_cast<StudyHeader&>(result) = study.header();
   result.options = options;
   const SweepContext<B> context = study.context();
-  const std::vector<LayerResult> costs = study.for_each_layer(
-      "marginal: gates", checkpoint,
-      [&](Index layer) { return LayerSweep<B>(context, layer, study.moments(layer)).run(); });
+  std::vector<GatesOfDelta> gates;
+  const auto measure = [&](Index layer) {
+    const CoMoments& moments = study.moments(layer);
+    gates.push_back(stored_or(checkpoint.gates, layer,
+                              [&] { return compare_gates_of_delta(context, layer, moments); }));
+    return stored_or(checkpoint.costs, layer,
+                     [&] { return LayerSweep<B>(context, layer, moments).run(); });
+  };
+  const std::vector<LayerResult> costs =
+      study.for_each_layer("marginal: gates", SweepCheckpoint{}, measure);
   std::vector<AnyMlp<B>> maps;
   for (const LayerResult& layer : costs) {
     const double rho = detail::chosen_rho(layer, own.options);
@@ -481,6 +485,7 @@ MarginalResult run_marginal(const StudyInput<B>& input, const MarginalOptions& o
   for (std::size_t k = 0; k < costs.size(); ++k) {
     result.layers.push_back(
         detail::finish_layer(costs[k], pass.collector(static_cast<Index>(k)), options));
+    result.layers.back().gates = std::move(gates[k]);
     writers.push_back(result.layers.back().writer);
   }
   result.writers = test_writers(writers, options.catastrophic_percent);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "wanamaker/residual/marginal_agreement.hpp"
+#include "wanamaker/study/checkpoint.hpp"
 #include "wanamaker/study/sweep_result.hpp"
 #include "wanamaker/study/token_lists.hpp"
 
@@ -75,6 +76,27 @@ struct WriterFigures {
   double logistic_percent = 0;
 };
 
+/// A logistic gate on the report split.
+struct GateOfDelta {
+  double positive_share = 0;      ///< of the gate split's positions with label δ ≤ 0
+  double fraction_linear = 0;     ///< of scored positions of the report split
+  PairedComparison comparison{};  ///< with the full model
+  std::string note{};             ///< how the fit ended, where it did not converge
+};
+
+/// One layer's gate that learns from marginal δ beside the one that learns from joint δ: the same
+/// positions of the gate split, the same logistic regression, other labels. `joint` routes where
+/// its probability is above ½, `marginal` as large a share of the select split.
+struct GatesOfDelta {
+  Index layer = 0;
+  Index positions = 0;               ///< of the gate split
+  std::optional<double> spearman{};  ///< of marginal and joint δ over them
+  std::optional<double> same_sign{};
+  GateOfDelta joint{};
+  GateOfDelta marginal{};
+  PairedComparison difference{};  ///< of `marginal`, against `joint`
+};
+
 /// One layer: marginal δ by groups of positions, and how far first order may be read.
 struct MarginalLayer {
   Index layer = 0;
@@ -91,6 +113,7 @@ struct MarginalLayer {
   MarginalDisagreement disagreement{};
   std::string statement{};  ///< whether first order may be read here, in a sentence
   WriterFigures writer{};
+  GatesOfDelta gates{};
   std::vector<TypeMean> tokens{};  ///< largest mean δ of the others, by the token at the position
   std::vector<PatchedPosition> patches{};
   std::vector<double> map{};  ///< δ to first order of the map's positions
@@ -139,6 +162,12 @@ struct PatchCost {
   double scored_rows_per_patch = 0;
   double naive_block_rows_per_patch = 0;
   double naive_scored_rows_per_patch = 0;
+};
+
+/// Where a run keeps finished layers.
+struct MarginalCheckpoint {
+  SweepCheckpoint costs{};
+  Checkpoint<Index, GatesOfDelta> gates{};
 };
 
 /// What run_marginal found.

@@ -50,7 +50,7 @@ matrix_view_t<B> in_form(B& backend, PublishedForm form, matrix_view_t<B> x,
   return x;
 }
 
-/// One set of features of a split's scored positions [n × d].
+/// One set of features of a split's kept positions [n × d].
 template <class B>
 struct ProbeFeatures {
   std::string name{};
@@ -124,18 +124,20 @@ class LayerProbe {
   }
 
   ProbeData<B> collect(WalkedSplit<B>& split, const AnyMlp<B>& surrogate) {
+    const std::vector<Index> kept = evenly_spread(split.set.scored(), options_.positions);
+    const std::string what = "layer " + std::to_string(layer_) + ", ridge";
     ProbeData<B> data{.sets = feature_sets(),
-                      .tokens = inputs_of_losses(split.set),
-                      .documents = documents_of_losses(split.set)};
-    data.delta = measure_delta(c_, surrogate, split, "layer " + std::to_string(layer_) + ", ridge");
+                      .delta = chosen_of(measure_delta(c_, surrogate, split, what), kept),
+                      .tokens = chosen_of(inputs_of_losses(split.set), kept),
+                      .documents = chosen_of(documents_of_losses(split.set), kept)};
     for (ProbeFeatures<B>& set : data.sets) {
-      set.rows = make_matrix(c_.backend, split.set.scored(), set.columns(width()));
+      set.rows = make_matrix(c_.backend, static_cast<Index>(kept.size()), set.columns(width()));
     }
     for (const EvaluationBatch& batch : split.set.batches) {
       const typename Workspace<B>::Frame frame(c_.workspace);
       const PackedBatch<B> packed(c_.backend, batch.tokens, batch.offsets);
       decompose(packed);
-      for (ProbeFeatures<B>& set : data.sets) append(batch, set);
+      for (ProbeFeatures<B>& set : data.sets) append(batch, kept, set);
     }
     return data;
   }
@@ -147,19 +149,30 @@ class LayerProbe {
     c_.model.forward(c_.backend, packed, stream, c_.workspace, decomposition_);
   }
 
-  // The scored rows of one batch.
-  void append(const EvaluationBatch& batch, ProbeFeatures<B>& set) {
+  // The batch's rows of those that are kept.
+  void append(const EvaluationBatch& batch, const std::vector<Index>& kept, ProbeFeatures<B>& set) {
+    const auto begin = std::lower_bound(kept.begin(), kept.end(), batch.first_loss);
+    std::vector<TokenId> rows;
+    for (auto k = begin; k != kept.end(); ++k) {
+      const std::size_t s = static_cast<std::size_t>(*k - batch.first_loss);
+      if (s >= batch.scored.rows.size()) break;
+      rows.push_back(batch.scored.rows[s]);
+    }
+    if (!rows.empty()) append_rows(rows, begin - kept.begin(), set);
+  }
+
+  // Rows of the batch that was decomposed to `set` from row `first` on.
+  void append_rows(const std::vector<TokenId>& rows, Index first, ProbeFeatures<B>& set) {
     const typename Workspace<B>::Frame frame(c_.workspace);
-    const std::vector<TokenId>& scored = batch.scored.rows;
-    const Index count = static_cast<Index>(scored.size());
+    const Index count = static_cast<Index>(rows.size());
     const matrix_view_t<B> all = c_.workspace.matrix(decomposition_.rows(), width());
     decomposition_.contribution(layer_, set.parts, all);
     const matrix_view_t<B> features =
         in_form(c_.backend, set.form, all, decomposition_.part(0), c_.workspace);
     const VectorView<TokenId> index = c_.workspace.template vector<TokenId>(count);
-    c_.backend.copy_from_host(scored.data(), count, index.data);
+    c_.backend.copy_from_host(rows.data(), count, index.data);
     ops::gather_rows(c_.backend, const_matrix_view_t<B>(features), index,
-                     set.rows.view().middle_rows(batch.first_loss, count));
+                     set.rows.view().middle_rows(first, count));
   }
 
   // Scores of the report split's positions, one list for each probe; the last is that of
@@ -289,13 +302,13 @@ class LayerProbe {
 /// whole input, on both by a small MLP, and on what the published probes had (the input less the
 /// raw embedding, its product with the embedding, the input's norm); and two tables by token, of
 /// mean δ and of the share of δ ≤ 0. Fitted on the gate split, AUC on the report split, whose
-/// documents are others. Memory: up to nine times n·d scalars for the positions of both splits.
+/// documents are others. Memory: up to nine times n·d scalars for n = `positions` of both splits.
 /// Throws what its parts throw.
 template <class B>
 ProbeResult run_probe(const StudyInput<B>& input, const ProbeOptions& options = {},
                       const ProbeCheckpoint& checkpoint = {}) {
   LayerStudy<B> study(input, {.gate = true, .select = input.options.rhos.size() > 1});
-  ProbeResult result{study.header(), {}};
+  ProbeResult result{study.header(), options.positions, {}};
   const SweepContext<B> context = study.context();
   result.layers = study.for_each_layer("probe", checkpoint, [&](Index layer) {
     return detail::LayerProbe<B>(context, options, layer, study.moments(layer)).run();

@@ -13,8 +13,9 @@ namespace wanamaker::inline WANAMAKER_ABI {
 
 /// Settings of run_probe.
 struct ProbeOptions {
-  double C = 1;         ///< inverse penalty of the logistic regressions and the small MLPs
-  Index mlp_units = 6;  ///< of the small MLPs' hidden layer
+  double C = 1;             ///< inverse penalty of the logistic regressions and the small MLPs
+  Index mlp_units = 6;      ///< of the small MLPs' hidden layer
+  Index positions = 25000;  ///< of each split at most, evenly spread: the rest is not looked at
   DocumentBootstrapOptions bootstrap{};
 };
 
@@ -52,6 +53,7 @@ struct ProbeLayer {
 
 /// What run_probe found.
 struct ProbeResult : StudyHeader {
+  Index positions = 0;  ///< that were looked at of each split, at most
   std::vector<ProbeLayer> layers{};
 };
 
