@@ -51,8 +51,9 @@ endfunction()
 # wanamaker_compiled_only(<target>): for sources whose compilation is the test; what they run is
 # tested elsewhere. Sanitizers and optimisation would only make it slow.
 function(wanamaker_compiled_only target)
+  target_compile_options(${target} PRIVATE -O0)
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-    target_compile_options(${target} PRIVATE -fno-sanitize=all -O0)
+    target_compile_options(${target} PRIVATE -fno-sanitize=all)
   endif()
 endfunction()
 
