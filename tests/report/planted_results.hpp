@@ -191,7 +191,15 @@ inline Json planted_marginal() {
   return planted_json("marginal", R"({"writers": {"verdict": "holds", "p_value": 0.012},
       "layers": [{"layer": 0, "agreement": {"spearman": 0.87}, "groups": [
       {"name": "first", "positions": 40, "delta_sum": 12.5, "share_of_magnitude": 0.3,
-       "share_linear": 0.25}]}]})");
+       "share_linear": 0.25}], "gates": {"spearman": 0.41, "joint": {"fraction_linear": 0.4,
+       "comparison": {"delta_percent": 0.31}}, "marginal": {"fraction_linear": 0.42,
+       "comparison": {"delta_percent": 0.21, "ci_low_percent": 0.1, "ci_high_percent": 0.3}},
+       "difference": {"delta_percent": -0.09}}}]})");
+}
+
+inline Json planted_forensics() {
+  return planted_json("forensics", R"({"layers": [{"layer": 0, "fraction_linear": 0.5,
+      "auc": 0.617, "types": 321, "type_spearman": -0.37, "function_words": 0.22}]})");
 }
 
 inline Json planted_training(const std::string& command, const std::string& point,
@@ -222,6 +230,7 @@ inline wanamaker::ModelResults planted_model(int layers) {
       {"clusters", planted_clusters()},
       {"features", planted_features("explains")},
       {"marginal", planted_marginal()},
+      {"forensics", planted_forensics()},
       {"progressive", planted_training("progressive", "progressive/final", "does not hold")},
       {"two-phase", planted_training("two-phase", "two-phase/hard", "cannot be decided here")}};
   model.times = {{"sweep", {{"schema", "wanamaker/1"}, {"seconds", 81.4}, {"threads", 2}}}};

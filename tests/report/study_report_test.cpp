@@ -89,6 +89,8 @@ TEST_CASE("a report has every section, and the planted figures in it") {
                              "−0.0012",                    // clusters, held out
                              "+0.0310",                    // features
                              "+12.50",                     // marginal
+                             "+0.21 [+0.10, +0.30]",       // gate of marginal δ
+                             "0.617",                      // forensics
                              "plain/final",                // control of training
                              "[+0.25, +2.25]",             // over seeds
                              "81.4",                       // seconds

@@ -143,6 +143,34 @@ inline void add_features(ReportDocument& document, const ResultView& features) {
   document.table(table);
 }
 
+inline std::string cost_text(const ResultView& comparison) {
+  const std::string percent = change_text(comparison.number("delta_percent"));
+  const auto low = comparison.number("ci_low_percent"), high = comparison.number("ci_high_percent");
+  return low && high ? percent + " " + range_text(low, high) : percent;
+}
+
+inline void add_gates_of_delta(ReportDocument& document, const ResultView& marginal) {
+  ReportTable table{{"layer", "the two δ (Spearman)", "share, joint δ", "share, marginal δ",
+                     "cost, joint δ, %", "cost, marginal δ, %", "marginal against joint, %"},
+                    {}};
+  for (const ResultView& layer : marginal.items("layers")) {
+    const ResultView gates = layer["gates"];
+    if (!gates) continue;
+    const ResultView joint = gates["joint"], own = gates["marginal"];
+    table.rows.push_back({layer_label(layer), change_text(gates.number("spearman")),
+                          share_text(joint.number("fraction_linear")),
+                          share_text(own.number("fraction_linear")), cost_text(joint["comparison"]),
+                          cost_text(own["comparison"]), cost_text(gates["difference"])});
+  }
+  if (table.rows.empty()) return;
+  document.heading(4, "What should a gate learn from?");
+  document.text(
+      "Logistic gates that learned from joint δ (all positions replaced together) and from "
+      "marginal δ (one alone), at equal shares of the select split.",
+      TextRole::note);
+  document.table(table);
+}
+
 inline void add_marginal(ReportDocument& document, const ResultView& marginal) {
   ReportTable table{{"layer", "positions", "how many", "sum of δ, nats", "of Σ |δ|", "δ ≤ 0",
                      "first order agrees (Spearman)"},
@@ -166,6 +194,26 @@ inline void add_marginal(ReportDocument& document, const ResultView& marginal) {
         figure_text(marginal["writers"].number("p_value"), 3) + ").");
   }
   document.table(table);
+  add_gates_of_delta(document, marginal);
+}
+
+inline void add_forensics(ReportDocument& document, const ResultView& forensics) {
+  ReportTable table{{"layer", "to the linear map", "AUC", "token types", "logit and δ (Spearman)",
+                     "function words, logit"},
+                    {}};
+  for (const ResultView& l : forensics.items("layers")) {
+    table.rows.push_back({layer_label(l), share_text(l.number("fraction_linear")),
+                          figure_text(l.number("auc"), 3), count_text(l.number("types")),
+                          change_text(l.number("type_spearman")),
+                          change_text(l.number("function_words"))});
+  }
+  document.heading(4, "A gate's direction, by tokens");
+  document.text(
+      "Over token types: does a higher mean logit of the gate go with a lower mean δ? Function "
+      "words: their mean logit less that of others. forensics.html has the tokens at the ends of "
+      "the direction, and texts to read.",
+      TextRole::note);
+  document.table(table);
 }
 
 }  // namespace detail
@@ -173,11 +221,10 @@ inline void add_marginal(ReportDocument& document, const ResultView& marginal) {
 inline void add_decision(ReportDocument& document, const std::vector<ModelResults>& models) {
   document.heading(2, "Where the decision lives");
   using Part = void (*)(ReportDocument&, const ResultView&);
-  const std::pair<const char*, Part> parts[] = {{"probe", detail::add_probe},
-                                                {"transfer", detail::add_transfer},
-                                                {"clusters", detail::add_clusters},
-                                                {"features", detail::add_features},
-                                                {"marginal", detail::add_marginal}};
+  const std::pair<const char*, Part> parts[] = {
+      {"probe", detail::add_probe},       {"transfer", detail::add_transfer},
+      {"clusters", detail::add_clusters}, {"features", detail::add_features},
+      {"marginal", detail::add_marginal}, {"forensics", detail::add_forensics}};
   for (const ModelResults& model : models) {
     const bool measured = std::any_of(std::begin(parts), std::end(parts), [&](const auto& part) {
       return static_cast<bool>(model.result(part.first));
