@@ -23,7 +23,7 @@ struct BottleneckOptions {
   double C = 1;     ///< inverse L2 penalty on all weights; shifts and bias are free
   std::uint64_t seed = 0;
   double tolerance = 1e-6;    ///< converged when no |∂ mean loss| is larger
-  Index max_iterations = 60;  ///< later steps change little but the fit to noise
+  Index max_iterations = 20;  ///< later steps fit noise: see docs/gates.md
 };
 
 namespace detail {

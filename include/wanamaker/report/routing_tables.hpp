@@ -27,7 +27,8 @@ inline std::string token_label(TokenId token, std::span<const std::string> spell
   const std::size_t at = static_cast<std::size_t>(token);
   if (token < 0 || at >= spellings.size()) return "#" + std::to_string(token);
   Utf8Stream characters;  // a token may end in the middle of one
-  const std::string text = characters.add(spellings[at]) + characters.finish();
+  std::string text = characters.add(spellings[at]);
+  text += characters.finish();
   std::string shown = "\"";
   for (const char c : terminal_text(text)) {
     shown += c == '\n' ? std::string("\\n") : std::string(1, c);
