@@ -246,7 +246,8 @@ all_tests() {
   check_format
   use_clang_for_sanitizers configure_and_build asan all
   run_ctest asan
-  configure_and_build release study wanamaker_examples
+  configure_and_build release study wanamaker_examples wanamaker_core_tests wanamaker_io_tests \
+    wanamaker_text_tests wanamaker_report_tests
   run_ctest release -L smoke
 }
 
