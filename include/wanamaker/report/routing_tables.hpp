@@ -329,8 +329,8 @@ inline std::string magnitude_text(const MarginalLayer& layer, const char* group)
 /// layers that cannot be made linear. Shares are of Σ|δ|.
 inline TextTable marginal_table(const MarginalResult& result) {
   TextTable table({"layer", "all linear", "first positions", "sinks", "others", "sign right",
-                   "sign right elsewhere", "ρ", "first writes", "gate: norm rule", "gate: logistic",
-                   "gate: joint δ", "gate: marginal δ"});
+                   "sign right elsewhere", "ρ", "first writes", "gate: norm rule", "gate: joint δ",
+                   "gate: marginal δ"});
   for (const MarginalLayer& layer : result.layers) {
     const WriterFigures& w = layer.writer;
     table.add({std::to_string(layer.layer), signed_text(w.linear_percent, 2) + " %",
@@ -341,7 +341,6 @@ inline TextTable marginal_table(const MarginalResult& result) {
                detail::signed_or_dash(layer.agreement.spearman, 2),
                fixed_text(w.first_norm_ratio, 1) + "×", signed_text(w.norm_rule_percent, 2) + " %",
                signed_text(w.logistic_percent, 2) + " %",
-               signed_text(layer.gates.joint.comparison.delta_percent, 2) + " %",
                signed_text(layer.gates.marginal.comparison.delta_percent, 2) + " %"});
   }
   return table;
