@@ -83,9 +83,8 @@ function(wanamaker_program_from_folder name folder)
   endforeach()
 endfunction()
 
-# wanamaker_programs_of_one_file(<folder>): every source in the folder is a program of its name, and
-# a test that runs it without arguments; wanamaker_examples builds them all. Not with sanitizers,
-# which run the parts in their own tests.
+# wanamaker_programs_of_one_file(<folder>): every source in the folder is a program of its name;
+# wanamaker_examples builds them all. Not with sanitizers, which run the parts in their own tests.
 function(wanamaker_programs_of_one_file folder)
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     return()
@@ -98,6 +97,8 @@ function(wanamaker_programs_of_one_file folder)
     wanamaker_own_target(${name})
     target_compile_definitions(${name} PRIVATE
       WANAMAKER_EXAMPLES_DATA="${PROJECT_SOURCE_DIR}/examples/data")
+    # They compute little; see wanamaker_layer_tests.
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
     set_target_properties(${name} PROPERTIES
       RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
     add_dependencies(wanamaker_examples ${name})

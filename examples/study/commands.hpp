@@ -36,6 +36,8 @@ void write_report(const std::filesystem::path& folder);
 /// Throws wanamaker::FileError where the folder cannot be made.
 void make_folder(const std::filesystem::path& folder);
 wanamaker::Index thread_count(const Options& options);
+/// What a tokenizer and a runtime's defaults are read from, from a model to a folder of another.
+void copy_tokenizer_files(const std::filesystem::path& from, const std::filesystem::path& to);
 struct Run;
 /// All of run_routing on one model, its sentences printed. The run's other engine is given up.
 void measure_routing(Run& run, const wanamaker::SweepResult& sweep);

@@ -60,11 +60,13 @@ class Engine : public LoadedModel {
                                              std::span<const wanamaker::TokenId> prompt,
                                              const wanamaker::GenerateOptions& options,
                                              const wanamaker::OnWritten& on_written) = 0;
-  /// Writes the model with maps in the chosen layers to the folder; this engine has them from then
-  /// on, too.
+  /// Writes the model with maps or gates in the chosen layers to the folder; this engine has them
+  /// from then on, too.
   virtual wanamaker::ExportResult export_model(const LayerTask& task,
                                                const wanamaker::ExportOptions& options,
                                                const std::filesystem::path& folder) = 0;
+  /// Puts the gates that the folder has before the model's MLPs.
+  virtual void install_gates(const std::filesystem::path& folder) = 0;
   /// −log p of ids[1], ids[2], … in nats, each given all before it.
   virtual std::vector<double> sequence_losses(std::span<const wanamaker::TokenId> ids) = 0;
   virtual wanamaker::SweepResult paper_sweep(const wanamaker::PaperSets& sets,

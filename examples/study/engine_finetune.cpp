@@ -1,6 +1,14 @@
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "finetuning.hpp"
 #include "wanamaker/backend/blas.hpp"
 #include "wanamaker/io/model_loader.hpp"
+#include "wanamaker/study/export_arm.hpp"
 #include "wanamaker/study/finetune.hpp"
 
 namespace study {
@@ -37,10 +45,29 @@ class FloatModel final : public TunableModel {
                                             .executor = executor_,
                                             .progress = task.progress};
     input.options.recipes.layers = layers_in_order(input, task.order);
-    return wanamaker::run_finetune(input, plan(task.command, input.options.recipes), checkpoint);
+    const wanamaker::FinetunePlan own_plan = plan(task.command, input.options.recipes);
+    if (task.folder_of) write_treated(input, own_plan.treated, task.folder_of);
+    return wanamaker::run_finetune(input, own_plan, checkpoint);
   }
 
  private:
+  // Has the run write the models that claims are made about, of the first seed.
+  void write_treated(wanamaker::FinetuneInput<Backend>& input,
+                     std::vector<wanamaker::PointName> treated,
+                     std::function<std::filesystem::path(const std::string&)> folder_of) {
+    constexpr wanamaker::Index most_ids = 64;
+    const auto ids =
+        wanamaker::detail::check_ids(input.corpus, std::min(most_ids, model_.config().positions));
+    input.on_point = [this, ids, treated = std::move(treated), folder_of = std::move(folder_of),
+                      first = input.options.seeds.front()](
+                         const std::string& arm, std::uint64_t seed,
+                         const wanamaker::FinetunePoint& point, wanamaker::ArmModel<Backend>& own) {
+      const wanamaker::PointName name{arm, point.stage};
+      if (seed != first || std::find(treated.begin(), treated.end(), name) == treated.end()) return;
+      wanamaker::export_arm(backend_, own, ids, folder_of(arm), workspace_);
+    };
+  }
+
   static std::vector<wanamaker::Index> layers_in_order(
       const wanamaker::FinetuneInput<Backend>& input, LayerOrder order) {
     const std::vector<wanamaker::Index>& named = input.options.recipes.layers;

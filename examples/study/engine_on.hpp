@@ -75,6 +75,10 @@ class EngineOn final : public Engine {
     return wanamaker::run_export(input(task), model_, options, folder);
   }
 
+  void install_gates(const std::filesystem::path& folder) override {
+    wanamaker::install_gates(backend_, model_, wanamaker::read_gated_layers(folder));
+  }
+
   std::vector<double> sequence_losses(std::span<const wanamaker::TokenId> ids) override {
     return wanamaker::sequence_losses(backend_, model_, ids, {}, workspace_);
   }

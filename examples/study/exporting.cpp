@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "run.hpp"
 #include "wanamaker/core/thread_pool.hpp"
+#include "wanamaker/gate/gated_layers.hpp"
 #include "wanamaker/io/atomic_file.hpp"
 #include "wanamaker/io/mapped_file.hpp"
 #include "wanamaker/report/result_json.hpp"
@@ -41,17 +42,6 @@ void write_tokenizer_of_gguf(const fs::path& from, const fs::path& to) {
   }
 }
 
-// What a tokenizer and a runtime's defaults are read from.
-void copy_tokenizer_files(const fs::path& from, const fs::path& to) {
-  if (!fs::is_directory(from)) return write_tokenizer_of_gguf(from, to);
-  for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "added_tokens.json",
-        "special_tokens_map.json", "generation_config.json", "chat_template.jinja"}) {
-    if (!fs::exists(from / name)) continue;
-    wanamaker::write_atomically(to / name, wanamaker::MappedFile(from / name).text());
-  }
-}
-
 // The tokenizer as GGUF has it, with the ends of texts that the model's files name.
 wanamaker::GgufMetadataToWrite gguf_tokenizer_of(const fs::path& model) {
   const auto tokenizer = wanamaker::Tokenizer::of_model(model);
@@ -81,13 +71,25 @@ void print_export(const Run& run, const wanamaker::ExportResult& result) {
             << "/: " << wanamaker::name_of(result.options.replacement) << " in "
             << result.layers.size() << " of " << result.model.layers << " layers, fitted on "
             << result.fit_tokens << " tokens, weights as " << run.options.dtype
-            << "; losses differ from the maps' by " << result.largest_difference
+            << "; losses differ from those of what was fitted by " << result.largest_difference
             << " nats a token at most.\n"
-            << "study verify " << (run.out / "model").string()
-            << " checks what is read back; study perplexity --model … measures it.\n";
+            << "study verify " << (run.out / "model").string() << " checks what is read back; "
+            << (result.options.replacement.is_gated()
+                    ? "other commands see the model without its gates.\n"
+                    : "study perplexity --model … measures it.\n");
 }
 
 }  // namespace
+
+void copy_tokenizer_files(const fs::path& from, const fs::path& to) {
+  if (!fs::is_directory(from)) return write_tokenizer_of_gguf(from, to);
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "added_tokens.json",
+        "special_tokens_map.json", "generation_config.json", "chat_template.jinja"}) {
+    if (!fs::exists(from / name)) continue;
+    wanamaker::write_atomically(to / name, wanamaker::MappedFile(from / name).text());
+  }
+}
 
 void run_export(const Options& options) {
   for_each_model(options, [&](Run& run) {
@@ -101,6 +103,7 @@ void run_verify(const Options& options) {
   const wanamaker::CheckVectors check = wanamaker::read_check_vectors(options.exported);
   wanamaker::ThreadPool pool(thread_count(options));
   const std::unique_ptr<Engine> engine = engine_maker(options)(options.exported, pool);
+  if (wanamaker::has_gated_layers(options.exported)) engine->install_gates(options.exported);
   const double difference =
       wanamaker::largest_difference(engine->sequence_losses(check.ids), check.nats);
   if (!(difference <= options.tolerance)) {

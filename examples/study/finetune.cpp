@@ -268,7 +268,15 @@ void run_finetuning(const Options& options) {
     make_folder(out);
     progress.set_title(model.filename().string());
     Tuning tuning(options, texts, model, pool, progress.callback());
-    const FinetuneTask task = tuning.task(progress.callback());
+    FinetuneTask task = tuning.task(progress.callback());
+    if (options.finetune.export_models) {
+      task.folder_of = [&](const std::string& arm) {
+        const fs::path folder = out / (arm + "-model");
+        make_folder(folder);
+        copy_tokenizer_files(model, folder);
+        return folder;
+      };
+    }
     states.emplace_back(out / (options.command + ".state.json"), settings_of(task, options, model),
                         options.resume);
     const wanamaker::FinetuneResult result =

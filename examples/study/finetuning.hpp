@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,8 @@ struct FinetuneTask {
   wanamaker::Protocol protocol{};
   wanamaker::FinetuneOptions options{};  ///< no layers: all
   LayerOrder order = LayerOrder::middle;
+  /// The folder to write an arm's model to; empty: none is written.
+  std::function<std::filesystem::path(const std::string& arm)> folder_of{};
   wanamaker::Progress progress{};
 };
 

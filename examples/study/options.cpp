@@ -232,12 +232,13 @@ void add_replacement(CLI::App& command, Options& o) {
                    "one seed");
 }
 
-const CLI::Validator stock_replacement(
+const CLI::Validator exportable(
     [](std::string& name) {
       const auto known = wanamaker::replacement_named(name);
-      if (known && !known->is_gated()) return std::string();
-      return "nothing that stock runtimes can have: " + name +
-             "; expected none, zero, mean, ridge or rank-R";
+      if (known && wanamaker::is_exportable(*known)) return std::string();
+      return "nothing that can be exported: " + name +
+             "; expected none, zero, mean, ridge, rank-R, gate-logistic, gate-cost, gate-delta or "
+             "gate-pca-N";
     },
     "NAME");
 
@@ -245,12 +246,14 @@ void add_export_options(CLI::App& command, Options& o) {
   command
       .add_option("--replace", o.replace,
                   "what the MLPs of --layers are to compute, fitted on --text: zero, mean, ridge "
-                  "(a linear map), rank-R (one of rank R), or none [ridge]")
-      ->check(stock_replacement);
+                  "(a linear map), rank-R (one of rank R), or none; or a gate before map and MLP, "
+                  "in a file beside the model: gate-logistic, gate-cost, gate-delta, gate-pca-N "
+                  "[ridge]")
+      ->check(exportable);
   command.add_option("--dtype", o.dtype, "of the weights in the file: float32 or float16")
       ->check(CLI::IsMember({"float32", "float16"}))
       ->capture_default_str();
-  command.add_flag("--gguf", o.gguf, "write model.gguf beside it, for llama.cpp");
+  command.add_flag("--gguf", o.gguf, "write model.gguf beside it, for llama.cpp; not with gates");
 }
 
 void describe_exporting(CLI::App& app, Options& o) {
@@ -459,6 +462,10 @@ void add_tuning_options(CLI::App& command, Options& o) {
       ->capture_default_str();
   command.add_option("--resamples", o.resamples, "bootstrap resamples")->capture_default_str();
   command.add_flag("--resume", o.resume, "go on where an interrupted run was");
+  command.add_flag("--export", f.export_models,
+                   "write the models that claims are made about, of the first seed, to "
+                   "OUT/ARM-model: linear layers as other runtimes load them, gates in a file "
+                   "beside; study verify checks them");
 }
 
 void describe_tuning(CLI::App& app, Options& o, const char* name, const char* description) {

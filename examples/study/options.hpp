@@ -76,6 +76,7 @@ struct FinetuneFlags {
   double rho = 1e-6;
   double margin = 1;
   bool recompute = false;
+  bool export_models = false;
 };
 
 /// Values of the common options; defaults are what a run without options does.

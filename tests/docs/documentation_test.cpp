@@ -82,6 +82,24 @@ TEST_CASE("README begins with the two commands and a short complete program") {
   CHECK(program->first_line <= 30);
 }
 
+TEST_CASE("README has the quickstart as it is, and names every example; each is short") {
+  const std::vector<std::string> lines = lines_of(source_dir / "README.md");
+  const std::vector<std::string> program = lines_of(source_dir / "examples/quickstart.cpp");
+  CHECK(std::search(lines.begin(), lines.end(), program.begin(), program.end()) != lines.end());
+  std::size_t examples = 0;
+  for (const auto& entry : fs::directory_iterator(source_dir / "examples")) {
+    if (entry.path().extension() != ".cpp") continue;
+    const std::string link = "(examples/" + entry.path().filename().string() + ")";
+    CAPTURE(link);
+    CHECK(std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(link) != std::string::npos;
+    }));
+    CHECK(lines_of(entry.path()).size() <= 60);
+    ++examples;
+  }
+  CHECK(examples >= 7);
+}
+
 TEST_CASE("every C++ snippet is fenced so that it is compiled") {
   for (const fs::path& page : pages()) {
     for (const Snippet& snippet : page_of(page).snippets) {

@@ -75,11 +75,26 @@ TEST_CASE("an exported model is verified, measured, and told from a damaged one"
 #endif
 }
 
-TEST_CASE("gates are not exported, and a folder without check vectors is no export") {
+TEST_CASE("a model with gates is verified, and told from one whose gates were damaged") {
 #ifdef WANAMAKER_STUDY
   const TemporaryFolder folder;
-  CHECK(run_study(export_command("books-gpt2", folder / "out", "--replace gate-logistic")).code ==
-        2);
+  const fs::path model = folder / "out" / "model";
+  const Outcome exported =
+      run_study(export_command("books-gpt2", folder / "out", "--replace gate-logistic"));
+  INFO(exported.errors);
+  REQUIRE(exported.code == 0);
+  CHECK(run_study("verify --threads 1 " + quoted(model)).code == 0);
+  damage(model / "wanamaker_gates.safetensors");
+  check_refused(run_study("verify --threads 1 " + quoted(model)), {"check/mismatch"});
+#endif
+}
+
+TEST_CASE("gates that files have no form for are refused, as is a folder that is no export") {
+#ifdef WANAMAKER_STUDY
+  const TemporaryFolder folder;
+  CHECK(
+      run_study(export_command("books-gpt2", folder / "out", "--replace gate-bottleneck-3")).code ==
+      2);
   const fs::path model = fs::path(WANAMAKER_EXAMPLES_DATA) / "models/books-gpt2";
   check_refused(run_study("verify " + quoted(model)), {"wanamaker_check.json", "file/"});
 #endif

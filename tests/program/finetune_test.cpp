@@ -119,10 +119,16 @@ TEST_CASE("each fine-tuning command runs by itself; impossible ones are refused"
   const TuningFolder tuning;
   for (const std::string command : {"progressive", "two-phase"}) {
     CAPTURE(command);
-    const fs::path out = tuning.folder / command;
-    const Outcome run = run_study(tuning.arguments(command, out, "--layers 1 --order cost"));
+    const fs::path out = tuning.folder / command, model = out / (command + "-model");
+    const Outcome run =
+        run_study(tuning.arguments(command, out, "--layers 1 --order cost --export"));
     INFO(run.errors);
     CHECK(run.code == 0);
+    CHECK(fs::exists(model / "tokenizer.json"));
+    CHECK(fs::exists(model / "wanamaker_gates.safetensors") == (command == "two-phase"));
+    const Outcome verified = run_study("verify --threads 1 " + quoted(model));
+    INFO(verified.errors);
+    CHECK(verified.code == 0);
     const wanamaker::Json result = wanamaker::parse_json_file(out / (command + ".json"));
     CHECK(result.at("options").at("layers").size() == 1);
   }

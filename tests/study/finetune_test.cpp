@@ -12,8 +12,10 @@
 
 #include "planted_model.hpp"
 #include "wanamaker/core/thread_pool.hpp"
+#include "wanamaker/io/model_loader.hpp"
 #include "wanamaker/report/finetune_report.hpp"
 #include "wanamaker/report/finetune_tables.hpp"
+#include "wanamaker/study/export_arm.hpp"
 #include "wanamaker/train/initialise.hpp"
 
 namespace {
@@ -568,6 +570,52 @@ TEST_CASE("impossible experiments are refused") {
   CHECK_THROWS_AS(run_finetune(bench.input(options), whole_plan()), ProtocolError);
   CHECK_THROWS_AS(LoneArm(bench, {{.name = "none", .frozen = "*", .steps = 1, .rate = 1e-3}}),
                   ProtocolError);
+}
+
+TEST_CASE("fine-tuned models are read back as what they were, linear or gated") {
+  TuningBench bench;
+  const FinetuneOptions options = tuning_options();
+  const std::vector<TokenId>& text = bench.corpus.documents.front().ids;
+  const std::vector<TokenId> ids(text.begin(), text.begin() + 16);
+  for (const bool is_gated : {false, true}) {
+    FinetuneInput<B> input = bench.input(options);
+    const Arm arm{
+        "arm", is_gated ? two_phase_recipe(options.recipes) : progressive_recipe(options.recipes)};
+    const wanamaker::detail::FinetuneTexts<B> texts(input);
+    const TemporaryFolder folder;
+    Index written = 0;
+    std::vector<double> own;
+    input.on_point = [&](const std::string&, std::uint64_t seed, const FinetunePoint& point,
+                         ArmModel<B>& model) {
+      if (point.stage == "soft") {
+        CHECK(error_id([&] {
+                export_arm(bench.backend, model, ids, folder.path(), bench.workspace);
+              }) == "protocol/not-stock");
+      }
+      if (point.stage != "final" && point.stage != "hard") return;
+      CHECK(seed == 4);
+      const std::vector<double> before = values_of(model.model(), ".");
+      CHECK(export_arm(bench.backend, model, ids, folder.path(), bench.workspace) < 1e-11);
+      CHECK(values_of(model.model(), ".") == before);
+      own = sequence_losses(bench.backend, model.model(), std::span<const TokenId>(ids), {},
+                            bench.workspace);
+      ++written;
+    };
+    ArmRunner<B>(input, texts, arm, 4).run();
+    CHECK(written == 1);
+    AnyTransformer<B> loaded = load_model(bench.backend, folder.path());
+    CHECK(has_gated_layers(folder.path()) == is_gated);
+    if (is_gated) {
+      CHECK(read_gated_layers(folder.path()).size() == 3);
+      install_gates(bench.backend, loaded, read_gated_layers(folder.path()));
+    }
+    const std::vector<double> again =
+        sequence_losses(bench.backend, loaded, std::span<const TokenId>(ids), {}, bench.workspace);
+    CHECK(largest_difference(again, own) < 1e-11);
+    CHECK(largest_difference(
+              again, sequence_losses(bench.backend, bench.model, std::span<const TokenId>(ids), {},
+                                     bench.workspace)) > 1e-3);
+  }
 }
 
 TEST_CASE("layers in the order of what they cost alone") {

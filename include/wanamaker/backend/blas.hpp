@@ -155,6 +155,7 @@ struct BasicBlasGemm {
   }
 };
 
+/// That of this translation unit.
 using BlasGemm = BasicBlasGemm<BlasAsConfigured>;
 
 /// `Configuration`: as EigenBackend's.

@@ -68,6 +68,7 @@ struct BasicEigenGemm {
   }
 };
 
+/// That of this translation unit.
 using EigenGemm = BasicEigenGemm<EigenAsConfigured>;
 
 /// `Configuration` is not to be given: it tells translation units apart whose Eigen differs

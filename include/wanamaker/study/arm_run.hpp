@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -36,6 +37,10 @@ struct FinetuneInput {
   FinetuneOptions options{};
   ExecutorRef executor{};
   Progress progress{};
+  /// Called with (arm, seed, point, model) at the end of every stage; the model is to be left as it
+  /// is. May be empty; stored arms are not run and not shown.
+  std::function<void(const std::string&, std::uint64_t, const FinetunePoint&, ArmModel<B>&)>
+      on_point{};
 };
 
 /// Routed shares by layer, on the select split.
@@ -177,6 +182,7 @@ class ArmRunner {
                            .training_flops = now_.training_flops};
       if (stage.steps > 0) train(stage);
       evaluate();
+      if (in_.on_point) in_.on_point(run_.arm, run_.seed, now_, own_);
       run_.points.push_back(now_);
     }
     return std::move(run_);

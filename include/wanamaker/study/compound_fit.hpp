@@ -73,6 +73,8 @@ class LayerStandIns {
 
   double rho() const { return rho_; }
   const AnyMlp<B>& linear() const { return linear_; }
+  /// The gate with its threshold, after set_gates.
+  const NamedGate<B>& gate() const { return gates_.front(); }
 
  private:
   AnyMlp<B> gated(const NamedGate<B>& gate, const AnyMlp<B>& mlp, RoutedCounts<B>& counts) const {

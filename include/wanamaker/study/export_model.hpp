@@ -1,15 +1,19 @@
 // A model with maps in the places of its MLPs, as a folder that runtimes load which know nothing of
-// maps: every map becomes an MLP of the model's own form.
+// maps: every map becomes an MLP of the model's own form. With gates: the model as it is, and gates
+// and maps in a file beside it.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/core/half.hpp"
+#include "wanamaker/gate/gated_layers.hpp"
 #include "wanamaker/io/gguf_model_writer.hpp"
 #include "wanamaker/io/model_writer.hpp"
 #include "wanamaker/study/export_result.hpp"
@@ -20,14 +24,18 @@ namespace wanamaker::inline WANAMAKER_ABI {
 
 namespace detail {
 
-inline void check_exportable(const MlpReplacement& replacement) {
-  if (!replacement.is_gated()) return;
-  throw ProtocolError({.id = "protocol/not-stock",
-                       .where = "--replace",
-                       .what = "stock runtimes have no gates",
-                       .expected = "zero, mean, ridge or rank-R",
-                       .found = name_of(replacement),
-                       .mend = "export a linear map, or run the gate by `study generate`"});
+inline void check_exportable(const ExportOptions& options) {
+  const bool fits = is_exportable(options.replacement);
+  if (fits && !(options.replacement.is_gated() && options.gguf_tokenizer)) return;
+  throw ProtocolError(
+      {.id = "protocol/not-stock",
+       .where = "--replace",
+       .what = fits ? "GGUF files have no gates" : "no file has a form for this gate",
+       .expected = fits ? "zero, mean, ridge or rank-R with --gguf"
+                        : "zero, mean, ridge, rank-R, gate-logistic, gate-cost, "
+                          "gate-delta or gate-pca-N",
+       .found = name_of(options.replacement),
+       .mend = "choose another, or run the gate by `study generate`"});
 }
 
 /// The first tokens of the first document that has two.
@@ -59,6 +67,46 @@ void round_to_float16(B& backend, AnyTransformer<B>& model) {
   }
 }
 
+/// The gate as w·x + c, its threshold at 0.
+template <class B>
+LinearScore score_above_zero(const NamedGate<B>& gate) {
+  constexpr double never = 1e300;  // a threshold that no score passes, or every one
+  const auto folded = [&](LinearScore score, double threshold) {
+    score.bias -= std::clamp(threshold, -never, never);
+    return score;
+  };
+  if (const auto* logistic = gate.gate.template get<LogisticGate<B>>()) {
+    const double odds = gate.threshold / (1 - gate.threshold);
+    return folded(logistic->linear_score(), gate.threshold >= 1 ? never : std::log(odds));
+  }
+  return folded(gate.gate.template get<DeltaRegressionGate<B>>()->linear_score(), gate.threshold);
+}
+
+template <class B>
+std::vector<GatedLayer> gated_layers_of(B& backend, const FittedReplacement<B>& fitted,
+                                        Index width) {
+  std::vector<GatedLayer> layers;
+  for (const Index layer : fitted.layers()) {
+    const LayerStandIns<B>& own = fitted.stand_ins(layer);
+    layers.push_back(
+        {layer, score_above_zero(own.gate()), *affine_map_of(backend, own.linear(), width)});
+  }
+  return layers;
+}
+
+/// Lets the model's own MLPs act as the maps. The settings that the model then has.
+template <class B>
+ModelConfig act_as_maps(B& backend, AnyTransformer<B>& model, const FittedReplacement<B>& fitted,
+                        double scale) {
+  ModelConfig config = model.config();
+  for (const Index layer : fitted.layers()) {
+    const auto map = affine_map_of(backend, *fitted.overrides().at(layer), config.width);
+    act_as(backend, model.mlp(layer), *map, scale);
+  }
+  if (!fitted.layers().empty() && give_mlps_zero_biases(backend, model)) config.mlp_bias = true;
+  return config;
+}
+
 }  // namespace detail
 
 /// −log p of ids[1], ids[2], … in nats, each given all before it, with `overrides` in the places of
@@ -75,41 +123,65 @@ std::vector<double> sequence_losses(B& backend, const AnyTransformer<B>& model,
   return model.token_losses(backend, residual, all_next_tokens(batch), workspace);
 }
 
+namespace detail {
+
+/// Writes the model and its gates, puts the gates into the model, and writes the losses that it
+/// then has. The check vectors.
+template <class B>
+CheckVectors write_exported(B& backend, AnyTransformer<B>& model, const ModelConfig& config,
+                            const std::vector<GatedLayer>& gated, std::vector<TokenId> ids,
+                            bool as_float16, const std::filesystem::path& folder,
+                            Workspace<B>& workspace) {
+  write_model(folder, backend, model, config, as_float16);
+  if (!gated.empty()) {
+    write_gated_layers<scalar_t<B>>(folder, gated);
+    install_gates(backend, model, gated);
+  }
+  CheckVectors check{std::move(ids), {}};
+  check.nats = sequence_losses(backend, model, std::span<const TokenId>(check.ids), {}, workspace);
+  write_check_vectors(folder, check);
+  return check;
+}
+
+}  // namespace detail
+
 /// Fits what is to stand in the chosen layers (all where none are named) on the input's splits as
-/// run_generate does, lets the model's own MLPs act as it, and writes FOLDER/config.json,
-/// model.safetensors and wanamaker_check.json, and model.gguf where it is asked for; tokenizer
-/// files are left to the caller. `model`, the input's own, is the exported one afterwards. Throws
-/// ProtocolError for gates, and what the fits, act_as and write_model throw.
+/// run_generate does, and writes FOLDER/config.json, model.safetensors and wanamaker_check.json,
+/// and model.gguf where it is asked for; tokenizer files are left to the caller. Maps: the model's
+/// own MLPs act as them. Gates: the MLPs stay, and gates and maps are in
+/// wanamaker_gates.safetensors. `model`, the input's own, is the exported one afterwards. Throws
+/// ProtocolError ("protocol/not-stock") for gates that no file has a form for, and what the fits,
+/// act_as and write_model throw.
 template <class B>
 ExportResult run_export(const StudyInput<B>& in, AnyTransformer<B>& model,
                         const ExportOptions& options, const std::filesystem::path& folder) {
-  detail::check_exportable(options.replacement);
+  detail::check_exportable(options);
   ExportResult result{.protocol = in.protocol, .model = summarise_model(model), .options = options};
-  result.scale = options.as_float16 ? StockScale::for_half : StockScale::for_float;
   GenerateResult fit;
   const detail::FittedReplacement<B> fitted(in, options.replacement, fit);
   result.layers = fitted.layers();
   result.fit_documents = fit.fit_documents;
   result.fit_tokens = fit.fit_tokens;
-  result.check.ids =
+  std::vector<TokenId> ids =
       detail::check_ids(in.corpus, std::min(options.check_tokens, model.config().positions));
-  const std::vector<double> with_maps =
-      sequence_losses(in.backend, model, result.check.ids, fitted.overrides(), in.workspace);
-  for (const Index layer : result.layers) {
-    const auto map = affine_map_of(in.backend, *fitted.overrides().at(layer), model.config().width);
-    act_as(in.backend, model.mlp(layer), *map, result.scale);
-  }
+  const std::vector<double> as_fitted = sequence_losses(
+      in.backend, model, std::span<const TokenId>(ids), fitted.overrides(), in.workspace);
+  std::vector<GatedLayer> gated;
   ModelConfig config = model.config();
-  if (!result.layers.empty() && give_mlps_zero_biases(in.backend, model)) config.mlp_bias = true;
+  if (options.replacement.is_gated()) {
+    gated = detail::gated_layers_of(in.backend, fitted, config.width);
+  } else {
+    result.scale = options.as_float16 ? StockScale::for_half : StockScale::for_float;
+    config = detail::act_as_maps(in.backend, model, fitted, result.scale);
+  }
   if (options.as_float16) detail::round_to_float16(in.backend, model);
-  result.check.nats = sequence_losses(in.backend, model, result.check.ids, {}, in.workspace);
-  result.largest_difference = largest_difference(with_maps, result.check.nats);
-  write_model(folder, in.backend, model, config, options.as_float16);
   if (options.gguf_tokenizer) {
     write_gguf_model(folder / "model.gguf", in.backend, model, config, *options.gguf_tokenizer,
                      options.as_float16);
   }
-  write_check_vectors(folder, result.check);
+  result.check = detail::write_exported(in.backend, model, config, gated, std::move(ids),
+                                        options.as_float16, folder, in.workspace);
+  result.largest_difference = largest_difference(as_fitted, result.check.nats);
   return result;
 }
 

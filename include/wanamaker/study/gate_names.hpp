@@ -29,6 +29,11 @@ inline bool is_wider_gate(const std::string& name) {
   return name.starts_with("gate-pca-") || name.starts_with("gate-bottleneck-");
 }
 
+/// Whether it is one linear score of the MLP's input and a threshold.
+inline bool is_linear_gate(const std::string& name) {
+  return name.starts_with("gate-") && !name.starts_with("gate-bottleneck-");
+}
+
 /// Throws ProtocolError ("protocol/unknown-gate") for a name that no gate of the ladder has.
 inline void check_gate_name(const std::string& name) {
   if (is_ladder_gate(name)) return;

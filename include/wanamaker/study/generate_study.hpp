@@ -44,6 +44,8 @@ class FittedReplacement {
   }
 
   const MlpOverrides<B>& overrides() const { return overrides_; }
+  /// Of a layer, where something was fitted.
+  const LayerStandIns<B>& stand_ins(Index layer) const { return *stand_ins_.at(layer); }
   /// Those that have a stand-in, ascending.
   const std::vector<Index>& layers() const { return layers_; }
   void begin_counting() {

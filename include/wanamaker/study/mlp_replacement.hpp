@@ -23,6 +23,11 @@ struct MlpReplacement {
   bool is_fitted() const { return kind != Kind::none && kind != Kind::zero; }
 };
 
+/// Whether files can hold it: maps, as MLPs, and gates of one linear score, beside the model.
+inline bool is_exportable(const MlpReplacement& replacement) {
+  return !replacement.is_gated() || is_linear_gate(replacement.gate);
+}
+
 inline std::string name_of(const MlpReplacement& replacement) {
   using Kind = MlpReplacement::Kind;
   switch (replacement.kind) {

@@ -259,6 +259,7 @@ class BasicQrAccumulator {
   Eigen::MatrixXd block_y_{};
 };
 
+/// That of this translation unit.
 using QrAccumulator = BasicQrAccumulator<EigenAsConfigured>;
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

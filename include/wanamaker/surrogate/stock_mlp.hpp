@@ -29,6 +29,16 @@ struct StockScale {
   static constexpr double for_half = 16;
 };
 
+/// An MLP of few hidden units k that is to be computed beside the map, activation(x·up)·down, on
+/// the host. Empty: there is none.
+struct NarrowMlp {
+  AffineMap gate{};  ///< [d × k], of a gated linear unit
+  AffineMap up{};    ///< [d × k]
+  AffineMap down{};  ///< [k × e]
+
+  Index hidden() const { return up.outputs; }
+};
+
 namespace detail {
 
 /// Throws ShapeError ("shape/stock-hidden").
@@ -56,6 +66,28 @@ inline void place_rows(std::vector<double>& matrix, const AffineMap& map, Index 
   for (std::size_t i = 0; i < map.weight.size(); ++i) matrix[begin + i] = factor * map.weight[i];
 }
 
+/// A layer's weight in columns first … of a matrix with as many rows and `cols` columns, its bias
+/// in the same places of `bias`.
+inline void place_columns(std::vector<double>& matrix, std::vector<double>& bias,
+                          const AffineMap& layer, Index first) {
+  const Index cols = static_cast<Index>(bias.size());
+  for (Index j = 0; j < layer.outputs; ++j) {
+    bias[static_cast<std::size_t>(first + j)] = layer.bias[static_cast<std::size_t>(j)];
+    for (Index i = 0; i < layer.inputs; ++i) {
+      matrix[static_cast<std::size_t>(i * cols + first + j)] = layer.weight_view()(i, j);
+    }
+  }
+}
+
+/// The narrow MLP's output weights in rows first …, its output bias added to the map's.
+inline std::vector<double> place_outputs(std::vector<double>& down, const AffineMap& map,
+                                         const NarrowMlp& narrow, Index first) {
+  std::vector<double> bias = map.bias;
+  place_rows(down, narrow.down, first, 1);
+  for (std::size_t j = 0; j < narrow.down.bias.size(); ++j) bias[j] += narrow.down.bias[j];
+  return bias;
+}
+
 template <Backend B>
 Linear<B> linear_in_layout(B& backend, const std::vector<double>& weight, Index inputs,
                            Index outputs, WeightLayout layout, const std::vector<double>& bias) {
@@ -77,42 +109,53 @@ inline std::vector<double> zeros(Index count) {
 }  // namespace detail
 
 /// y = xW + b as activation(x·U)·D + b with U = s·[I, −I, 0] [d × h] and D = [W; −W; 0]/s [h × e]:
-/// exact but for rounding, which is some ε·|x|·|W| whatever s is. `hidden` is h, 2d at least.
-/// Throws ShapeError ("shape/stock-hidden"), NumericalError for weights beyond the storage type.
+/// exact but for rounding, which is some ε·|x|·|W| whatever s is. A narrow MLP is added in the
+/// hidden units behind these. `hidden` is h, 2d + k at least. Throws ShapeError
+/// ("shape/stock-hidden"), NumericalError for weights beyond the storage type.
 template <class Activation, Backend B>
 DenseMlp<B, Activation> stock_mlp(B& backend, const AffineMap& map, Index hidden,
-                                  WeightLayout layout, double scale = StockScale::for_float) {
+                                  WeightLayout layout, double scale = StockScale::for_float,
+                                  const NarrowMlp& narrow = {}) {
   static_assert(has_half_linear_odd_part<Activation>,
                 "wanamaker: an affine map needs an activation with φ(u) − φ(−u) = u, such as GELU, "
                 "SiLU or ReLU");
   const Index d = map.inputs;
-  detail::check_stock_hidden(hidden, 2 * d);
+  detail::check_stock_hidden(hidden, 2 * d + narrow.hidden());
   std::vector<double> up = detail::zeros(d * hidden);
   up = detail::with_diagonal(std::move(up), hidden, 0, d, scale);
   up = detail::with_diagonal(std::move(up), hidden, d, d, -scale);
+  std::vector<double> up_bias = detail::zeros(hidden);
+  detail::place_columns(up, up_bias, narrow.up, 2 * d);
   std::vector<double> down = detail::zeros(hidden * map.outputs);
   detail::place_rows(down, map, 0, 1 / scale);
   detail::place_rows(down, map, d, -1 / scale);
-  return {detail::linear_in_layout(backend, up, d, hidden, layout, detail::zeros(hidden)),
-          detail::linear_in_layout(backend, down, hidden, map.outputs, layout, map.bias)};
+  const std::vector<double> bias = detail::place_outputs(down, map, narrow, 2 * d);
+  return {detail::linear_in_layout(backend, up, d, hidden, layout, up_bias),
+          detail::linear_in_layout(backend, down, hidden, map.outputs, layout, bias)};
 }
 
 /// y = xW + b as (activation(x·0 + 1) ∘ x·U)·D + b with U = [I, 0]/activation(1) and D = [W; 0]: a
-/// gated linear unit whose gate is held by its bias, for runtimes that honour such biases. `hidden`
-/// is d at least. Throws as stock_mlp.
+/// gated linear unit whose gate is held by its bias, for runtimes that honour such biases. A narrow
+/// one is added in the hidden units behind these. `hidden` is d + k at least. Throws as stock_mlp.
 template <class Activation, Backend B>
 GatedLinearUnitMlp<B, Activation> stock_gated_mlp(B& backend, const AffineMap& map, Index hidden,
-                                                  WeightLayout layout) {
+                                                  WeightLayout layout,
+                                                  const NarrowMlp& narrow = {}) {
   const Index d = map.inputs;
-  detail::check_stock_hidden(hidden, d);
-  const std::vector<double> none = detail::zeros(d * hidden);
-  const std::vector<double> ones(static_cast<std::size_t>(hidden), 1.0);
-  const std::vector<double> up = detail::with_diagonal(none, hidden, 0, d, 1 / Activation{}(1.0));
+  detail::check_stock_hidden(hidden, d + narrow.hidden());
+  std::vector<double> gate = detail::zeros(d * hidden);
+  std::vector<double> gate_bias(static_cast<std::size_t>(hidden), 1.0);
+  detail::place_columns(gate, gate_bias, narrow.gate, d);
+  std::vector<double> up = detail::zeros(d * hidden);
+  up = detail::with_diagonal(std::move(up), hidden, 0, d, 1 / Activation{}(1.0));
+  std::vector<double> up_bias = detail::zeros(hidden);
+  detail::place_columns(up, up_bias, narrow.up, d);
   std::vector<double> down = detail::zeros(hidden * map.outputs);
   detail::place_rows(down, map, 0, 1);
-  return {detail::linear_in_layout(backend, none, d, hidden, layout, ones),
-          detail::linear_in_layout(backend, up, d, hidden, layout, detail::zeros(hidden)),
-          detail::linear_in_layout(backend, down, hidden, map.outputs, layout, map.bias)};
+  const std::vector<double> bias = detail::place_outputs(down, map, narrow, d);
+  return {detail::linear_in_layout(backend, gate, d, hidden, layout, gate_bias),
+          detail::linear_in_layout(backend, up, d, hidden, layout, up_bias),
+          detail::linear_in_layout(backend, down, hidden, map.outputs, layout, bias)};
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

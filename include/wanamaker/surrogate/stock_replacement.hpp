@@ -81,6 +81,15 @@ std::optional<AffineMap> affine_map_of(B& backend, const AnyMlp<B>& policy, Inde
 
 namespace detail {
 
+[[noreturn]] inline void throw_no_stock_form(std::string expected) {
+  throw DataError({.id = "model/no-stock-form",
+                   .where = "act_as",
+                   .what = "the MLP is of no kind that files of models have",
+                   .expected = std::move(expected),
+                   .found = "another policy",
+                   .mend = "export the model as it was read"});
+}
+
 template <class B, class Activation>
 bool act_as_dense(B& backend, AnyMlp<B>& mlp, const AffineMap& map, double scale) {
   const auto* own = mlp.template get<DenseMlp<B, Activation>>();
@@ -127,13 +136,7 @@ void act_as(B& backend, AnyMlp<B>& mlp, const AffineMap& map, double scale) {
                     detail::act_as_gated<B, GeluTanh>(backend, mlp, map) ||
                     detail::act_as_gated<B, GeluErf>(backend, mlp, map) ||
                     detail::act_as_gated<B, Relu>(backend, mlp, map);
-  if (done) return;
-  throw DataError({.id = "model/no-stock-form",
-                   .where = "act_as",
-                   .what = "the MLP is of no kind that files of models have",
-                   .expected = "a dense MLP or a gated linear unit",
-                   .found = "another policy",
-                   .mend = "export the model as it was read"});
+  if (!done) detail::throw_no_stock_form("a dense MLP or a gated linear unit");
 }
 
 /// Biases of zero where the model's gated linear units have none: files have biases in all layers

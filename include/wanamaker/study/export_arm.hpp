@@ -1,0 +1,90 @@
+// A fine-tuned model as a folder: what an arm of an experiment has become at the end of a stage.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "wanamaker/study/arm_model.hpp"
+#include "wanamaker/study/export_model.hpp"
+#include "wanamaker/train/model_shape.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+namespace detail {
+
+/// A model of the family's own form with an arm's values, and what has no place in that form.
+template <class B>
+struct StoredArm {
+  AnyTransformer<B> model;
+  ModelConfig config;
+  std::vector<GatedLayer> gated{};
+};
+
+/// Parameters that both have, by their names; the MLPs of affine layers are not among them.
+template <Backend B>
+AnyTransformer<B> with_values_of(B& backend, AnyTransformer<B>& from) {
+  std::map<std::string, matrix_view_t<B>> values;
+  for (const Parameter<B>& p : parameters<B>(from)) values.emplace(p.name, p.value);
+  AnyTransformer<B> model = make_model(backend, from.config());
+  for (const Parameter<B>& p : parameters<B>(model)) {
+    const auto found = values.find(p.name);
+    if (found != values.end()) ops::copy<B>(backend, found->second, p.value);
+  }
+  return model;
+}
+
+[[noreturn]] inline void throw_unwritable_form(Index layer, LayerForm form) {
+  throw ProtocolError({.id = "protocol/not-stock",
+                       .where = "export_arm, layer " + std::to_string(layer),
+                       .what = "no file has this form of a layer",
+                       .expected = "mlp, affine or hard-gate",
+                       .found = std::string(name_of(form)),
+                       .mend = "export the model at the end of another stage"});
+}
+
+template <Backend B>
+StoredArm<B> stored_arm(B& backend, ArmModel<B>& arm, double scale) {
+  StoredArm<B> stored{with_values_of(backend, arm.model()), arm.model().config()};
+  bool acts = false;
+  for (Index layer = 0; layer < stored.config.layers; ++layer) {
+    const AnyMlp<B>& own = arm.model().mlp(layer);
+    const LayerForm form = arm.form(layer);
+    if (form == LayerForm::affine) {
+      const auto map = affine_map_of(backend, own, stored.config.width);
+      act_as(backend, stored.model.mlp(layer), *map, scale);
+      acts = true;
+    } else if (form == LayerForm::hard_gate) {
+      const auto& gated = *own.template get<typename ArmModel<B>::LearnedGate>();  // at g > ½
+      stored.gated.push_back(
+          {layer, gated.gate().linear_score(backend), map_of(backend, gated.surrogate().map())});
+    } else if (form != LayerForm::mlp) {
+      throw_unwritable_form(layer, form);
+    }
+  }
+  if (acts && give_mlps_zero_biases(backend, stored.model)) stored.config.mlp_bias = true;
+  return stored;
+}
+
+}  // namespace detail
+
+/// Writes an arm's model, weights as the backend's scalar: FOLDER/config.json, model.safetensors
+/// and wanamaker_check.json for `ids`, and wanamaker_gates.safetensors where layers have hard
+/// gates. MLPs act as the maps of affine layers. Returns the largest difference in nats between the
+/// arm's losses and those of what was written. The arm stays as it is. Throws ProtocolError
+/// ("protocol/not-stock") for layers with blends or random routing, and what write_model throws.
+template <Backend B>
+double export_arm(B& backend, ArmModel<B>& arm, std::vector<TokenId> ids,
+                  const std::filesystem::path& folder, Workspace<B>& workspace) {
+  auto stored = detail::stored_arm(backend, arm, StockScale::for_float);
+  const std::vector<double> own =
+      sequence_losses(backend, arm.model(), std::span<const TokenId>(ids), {}, workspace);
+  const CheckVectors check = detail::write_exported(
+      backend, stored.model, stored.config, stored.gated, std::move(ids), false, folder, workspace);
+  return largest_difference(own, check.nats);
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
