@@ -3,9 +3,12 @@
 model, beside `study sweep --protocol paper-rows` on the same rows, with as many threads.
 
     python bench/published_procedure.py MODEL_FOLDER ROWS.txt [--layer 3] [--threads 2]
-        [--study build/native/examples/study/study] [--all-layers] [--gpt2-shape] [--every 1]
+        [--study build/native/examples/study/study] [--all-layers] [--ladder] [--gpt2-shape] [--every 1]
 
 --all-layers: the program measures all layers, and its time is divided by their number.
+--ladder: then also all layers with the whole ladder, twenty stand-ins in the place of the
+    procedure's five, by the rigorous protocol: rows are documents, as many tokens to fit, to gate and
+    to report on, and 4,000 more to select on.
 --gpt2-shape: a model of GPT-2's shape (124 million parameters) with random weights; MODEL_FOLDER
     gives only the tokenizer.
 --every N: of the rows only each N-th is kept, the others are blank, for both sides.
@@ -184,6 +187,25 @@ def study(program, model, text, layer, threads, layers):
     return times["seconds"] / layers, found
 
 
+def ladder(program, model, lines, every, threads):
+    """Seconds a layer of the whole ladder on all layers; what tokens and stand-ins there were."""
+    tokens = {"fit": 10000, "gate": 25000, "select": 4000, "report": 12000}
+    counts = [v for k, n in tokens.items() for v in (f"--{k}-tokens", str(n // every))]
+    with tempfile.TemporaryDirectory() as out:
+        text = Path(out, "rows.jsonl")
+        text.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines if line.strip()),
+                        encoding="utf-8")
+        subprocess.run([program, "sweep", "--model", model, "--text", text, "--threads",
+                        str(threads), "--out", out, "--quiet", *counts], check=True,
+                       stdout=subprocess.DEVNULL)
+        result = json.loads(Path(out, "sweep.json").read_text())
+        times = json.loads(Path(out, "sweep.times.json").read_text())
+    layers = result["layers"]
+    return times["seconds"] / len(layers), {
+        "fit": result["fit"]["tokens"], "gate": result["gate"]["tokens"],
+        "report": result["baseline"]["tokens"], "stand-ins": len(layers[0]["variants"])}
+
+
 def gpt2_shape(tokenizer_folder, folder):
     """Writes a model of GPT-2's shape with random weights beside the tokenizer's files."""
     weights = shutil.ignore_patterns("*.safetensors", "config.json")
@@ -202,6 +224,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--study")
     parser.add_argument("--all-layers", action="store_true")
+    parser.add_argument("--ladder", action="store_true")
     parser.add_argument("--gpt2-shape", action="store_true")
     parser.add_argument("--every", type=int, default=1)
     a = parser.parse_args()
@@ -229,6 +252,9 @@ def compare(a, lines):
         print(f"study: {own:.2f} s a layer, {layers} in one run; ratio {total / own:.1f}")
         for name, value in theirs.items():
             print(f"  {name}: perplexity {value:.4f}, study {ours[name]:.4f}")
+    if a.study and a.ladder:
+        own, what = ladder(a.study, a.model, lines, a.every, a.threads)
+        print(f"whole ladder: {own:.2f} s a layer; ratio {total / own:.1f}; {what}")
 
 
 if __name__ == "__main__":
