@@ -8,7 +8,7 @@ model, beside `study sweep --protocol paper-rows` on the same rows, with as many
 --all-layers: the program measures all layers, and its time is divided by their number.
 --ladder: then also all layers with the whole ladder, twenty stand-ins in the place of the
     procedure's five, by the rigorous protocol: rows are documents, as many tokens to fit, to gate and
-    to report on, and 4,000 more to select on.
+    to report on, and a third as many more to select on.
 --gpt2-shape: a model of GPT-2's shape (124 million parameters) with random weights; MODEL_FOLDER
     gives only the tokenizer.
 --every N: of the rows only each N-th is kept, the others are blank, for both sides.
@@ -109,12 +109,16 @@ def fit_gate(inputs, labels, components, seed):
     return gate
 
 
-def procedure(model, rows, layer):
-    """Seconds by stage for one layer, and the perplexities."""
+def parts_of(model, rows):
+    """The rows to fit on, to gate on, to evaluate on."""
     cut = min(512, model.config.n_positions)
-    fit_rows = rows_until(rows, 0, 500, cut, 0, 10000)
-    gate_rows = rows_until(rows, 1000, 3000, min(256, cut), 1, 25000)
-    eval_rows = rows_until(rows, 2000, 2500, cut, 1, 12000)
+    return (rows_until(rows, 0, 500, cut, 0, 10000), rows_until(rows, 1000, 3000, min(256, cut), 1, 25000),
+            rows_until(rows, 2000, 2500, cut, 1, 12000))
+
+
+def procedure(model, parts, layer):
+    """Seconds by stage for one layer, and the perplexities."""
+    fit_rows, gate_rows, eval_rows = parts
     seconds, found = {}, {}
 
     def timed(stage, f):
@@ -187,10 +191,11 @@ def study(program, model, text, layer, threads, layers):
     return times["seconds"] / layers, found
 
 
-def ladder(program, model, lines, every, threads):
+def ladder(program, model, lines, parts, threads):
     """Seconds a layer of the whole ladder on all layers; what tokens and stand-ins there were."""
-    tokens = {"fit": 10000, "gate": 25000, "select": 4000, "report": 12000}
-    counts = [v for k, n in tokens.items() for v in (f"--{k}-tokens", str(n // every))]
+    fit, gate, report = (sum(ids.numel() for ids in part) for part in parts)
+    tokens = {"fit": fit, "gate": gate, "select": report // 3, "report": report}
+    counts = [v for k, n in tokens.items() for v in (f"--{k}-tokens", str(n))]
     with tempfile.TemporaryDirectory() as out:
         text = Path(out, "rows.jsonl")
         text.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines if line.strip()),
@@ -243,7 +248,8 @@ def compare(a, lines):
     tokenizer = AutoTokenizer.from_pretrained(a.model)
     model = GPT2LMHeadModel.from_pretrained(a.model, dtype=torch.float32).eval()
     rows = [tokenizer(line + "\n")["input_ids"] if line.strip() else [] for line in lines]
-    seconds, theirs = procedure(model, rows, a.layer)
+    parts = parts_of(model, rows)
+    seconds, theirs = procedure(model, parts, a.layer)
     total = sum(seconds.values())
     print("procedure:", ", ".join(f"{k} {v:.1f} s" for k, v in seconds.items()), f"= {total:.1f} s")
     if a.study:
@@ -253,7 +259,7 @@ def compare(a, lines):
         for name, value in theirs.items():
             print(f"  {name}: perplexity {value:.4f}, study {ours[name]:.4f}")
     if a.study and a.ladder:
-        own, what = ladder(a.study, a.model, lines, a.every, a.threads)
+        own, what = ladder(a.study, a.model, lines, parts, a.threads)
         print(f"whole ladder: {own:.2f} s a layer; ratio {total / own:.1f}; {what}")
 
 
