@@ -57,7 +57,7 @@ class FloatModel final : public TunableModel {
                      std::function<std::filesystem::path(const std::string&)> folder_of) {
     constexpr wanamaker::Index most_ids = 64;
     const auto ids =
-        wanamaker::detail::check_ids(input.corpus, std::min(most_ids, model_.config().positions));
+        wanamaker::ids_to_check(input.corpus, std::min(most_ids, model_.config().positions));
     input.on_point = [this, ids, treated = std::move(treated), folder_of = std::move(folder_of),
                       first = input.options.seeds.front()](
                          const std::string& arm, std::uint64_t seed,

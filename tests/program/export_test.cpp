@@ -32,15 +32,16 @@ void damage(const fs::path& path) {
   write_bytes(path, bytes);
 }
 
-/// Whether transformers agrees, where WANAMAKER_TRANSFORMERS names a Python that has it.
-bool transformers_agrees(const fs::path& model) {
-  const char* python = std::getenv("WANAMAKER_TRANSFORMERS");
+/// Whether another runtime agrees, by a script of tests/reference, where the environment variable
+/// names a Python that has it.
+bool peer_agrees(const char* variable, const char* script, const fs::path& model) {
+  const char* python = std::getenv(variable);
   if (python == nullptr) {
-    MESSAGE("not compared with transformers: WANAMAKER_TRANSFORMERS names no Python that has it");
+    MESSAGE("not compared by " << script << ": " << variable << " names no Python");
     return true;
   }
-  const fs::path script = fs::path(WANAMAKER_SOURCE_DIR) / "tests/reference/exported_model.py";
-  return std::system((quoted(python) + " " + quoted(script) + " " + quoted(model)).c_str()) == 0;
+  const fs::path path = fs::path(WANAMAKER_SOURCE_DIR) / "tests/reference" / script;
+  return std::system((quoted(python) + " " + quoted(path) + " " + quoted(model)).c_str()) == 0;
 }
 
 #endif
@@ -53,7 +54,7 @@ TEST_CASE("an exported model is verified, measured, and told from a damaged one"
     CAPTURE(std::string(name));
     const TemporaryFolder folder;
     const fs::path out = folder / "out", model = out / "model";
-    const Outcome exported = run_study(export_command(name, out, ""));
+    const Outcome exported = run_study(export_command(name, out, "--gguf"));
     INFO(exported.errors);
     REQUIRE(exported.code == 0);
     const wanamaker::Json result = wanamaker::parse_json_file(out / "export.json");
@@ -64,7 +65,8 @@ TEST_CASE("an exported model is verified, measured, and told from a damaged one"
     CHECK(result.at("check").at("largest_difference").get<double>() < 1e-3);
     CHECK(fs::exists(model / "tokenizer.json"));
     CHECK(run_study("verify --threads 1 " + quoted(model)).code == 0);
-    CHECK(transformers_agrees(model));
+    CHECK(peer_agrees("WANAMAKER_TRANSFORMERS", "exported_model.py", model));
+    CHECK(peer_agrees("WANAMAKER_LLAMA_CPP", "exported_gguf.py", model));
     const std::string text = quoted(fs::path(WANAMAKER_EXAMPLES_DATA) / "narrative.txt");
     CHECK(run_study("perplexity --quiet --threads 1 --truncate 20 --report-tokens 200 --text " +
                     text + " --model " + quoted(model) + " --out " + quoted(folder / "p"))

@@ -22,6 +22,21 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// What check vectors are taken from: the first tokens of the first document that has two. Throws
+/// DataError ("data/nothing-to-score").
+inline std::vector<TokenId> ids_to_check(const TokenizedCorpus& corpus, Index at_most) {
+  for (const TokenizedDocument& document : corpus.documents) {
+    if (document.ids.size() < 2) continue;
+    const auto count = std::min<std::ptrdiff_t>(at_most, std::ssize(document.ids));
+    return {document.ids.begin(), document.ids.begin() + count};
+  }
+  throw DataError({.id = "data/nothing-to-score",
+                   .where = "export",
+                   .what = "no document has a token that can be scored",
+                   .expected = "a document of two tokens or more",
+                   .mend = "give a longer text"});
+}
+
 namespace detail {
 
 inline void check_exportable(const ExportOptions& options) {
@@ -36,20 +51,6 @@ inline void check_exportable(const ExportOptions& options) {
                           "gate-delta or gate-pca-N",
        .found = name_of(options.replacement),
        .mend = "choose another, or run the gate by `study generate`"});
-}
-
-/// The first tokens of the first document that has two.
-inline std::vector<TokenId> check_ids(const TokenizedCorpus& corpus, Index at_most) {
-  for (const TokenizedDocument& document : corpus.documents) {
-    if (document.ids.size() < 2) continue;
-    const auto count = std::min<std::ptrdiff_t>(at_most, std::ssize(document.ids));
-    return {document.ids.begin(), document.ids.begin() + count};
-  }
-  throw DataError({.id = "data/nothing-to-score",
-                   .where = "export",
-                   .what = "no document has a token that can be scored",
-                   .expected = "a document of two tokens or more",
-                   .mend = "give a longer text"});
 }
 
 /// Weights as float16 holds them. What it cannot hold becomes infinite, which write_model refuses.
@@ -163,7 +164,7 @@ ExportResult run_export(const StudyInput<B>& in, AnyTransformer<B>& model,
   result.fit_documents = fit.fit_documents;
   result.fit_tokens = fit.fit_tokens;
   std::vector<TokenId> ids =
-      detail::check_ids(in.corpus, std::min(options.check_tokens, model.config().positions));
+      ids_to_check(in.corpus, std::min(options.check_tokens, model.config().positions));
   const std::vector<double> as_fitted = sequence_losses(
       in.backend, model, std::span<const TokenId>(ids), fitted.overrides(), in.workspace);
   std::vector<GatedLayer> gated;
