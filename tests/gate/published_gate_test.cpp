@@ -23,8 +23,8 @@ using namespace wanamaker_test;
 
 namespace {
 
-using B = BlasBackend<float>;
-constexpr Index layer = 3;
+using RowsBackend = BlasBackend<float>;
+constexpr Index published_layer = 3;
 constexpr std::size_t positions = 25000;
 
 /// The model and the rows of text that the reference names, each cut at 256 tokens.
@@ -36,9 +36,9 @@ class PublishedRows {
         tokenizer_(Tokenizer::from_folder(data / "models" / "books-gpt2")),
         text_(read_rows(data / "wikitext" / "wiki.test.raw")) {}
 
-  B& backend() { return backend_; }
+  RowsBackend& backend() { return backend_; }
   Index width() const { return model_.config().width; }
-  const AnyMlp<B>& mlp() const { return model_.mlp(layer); }
+  const AnyMlp<RowsBackend>& mlp() const { return model_.mlp(published_layer); }
 
   /// f(batch, the stream that enters the layer) for every row of a set.
   template <class F>
@@ -47,12 +47,12 @@ class PublishedRows {
       std::vector<TokenId> ids = tokenizer_.encode(text_.at(row[0].get<std::size_t>()));
       REQUIRE(ids.size() == row[1].get<std::size_t>());
       ids.resize(std::min<std::size_t>(ids.size(), 256));
-      const PackedBatch<B> batch(backend_, ids);
-      const Workspace<B>::Frame frame(workspace_);
+      const PackedBatch<RowsBackend> batch(backend_, ids);
+      const Workspace<RowsBackend>::Frame frame(workspace_);
       const MatrixView<float> residual = workspace_.matrix(batch.rows(), width());
       model_.embed(backend_, batch, residual);
       model_.visit([&](const auto& m) {
-        for (Index l = 0; l < layer; ++l) {
+        for (Index l = 0; l < published_layer; ++l) {
           m.block(l).forward(backend_, l, batch, residual, workspace_);
         }
       });
@@ -61,34 +61,35 @@ class PublishedRows {
   }
 
   /// Adds the layer's MLP input of every token but the last, which predicts nothing.
-  void add_inputs(const PackedBatch<B>& batch, ConstMatrixView<float> residual,
+  void add_inputs(const PackedBatch<RowsBackend>& batch, ConstMatrixView<float> residual,
                   std::vector<float>& inputs) {
-    const Workspace<B>::Frame frame(workspace_);
+    const Workspace<RowsBackend>::Frame frame(workspace_);
     const MatrixView<float> carry = workspace_.matrix(batch.rows(), width());
     const MatrixView<float> input = workspace_.matrix(batch.rows(), width());
-    model_.attend(backend_, layer, batch, residual, carry, input, workspace_);
+    model_.attend(backend_, published_layer, batch, residual, carry, input, workspace_);
     inputs.insert(inputs.end(), input.data, input.data + (batch.rows() - 1) * width());
   }
 
   /// Adds the losses of all tokens but the first, with a policy in the layer's place.
-  void add_losses(const AnyMlp<B>& policy, const PackedBatch<B>& batch,
+  void add_losses(const AnyMlp<RowsBackend>& policy, const PackedBatch<RowsBackend>& batch,
                   ConstMatrixView<float> residual, std::vector<double>& losses) {
-    const Workspace<B>::Frame frame(workspace_);
+    const Workspace<RowsBackend>::Frame frame(workspace_);
     const MatrixView<float> stream = workspace_.matrix(batch.rows(), width());
     ops::copy(backend_, residual, stream);
     model_.visit([&](const auto& m) {
-      m.block(layer).forward_with(policy, backend_, layer, batch, stream, workspace_);
+      m.block(published_layer)
+          .forward_with(policy, backend_, published_layer, batch, stream, workspace_);
     });
-    model_.forward_from(backend_, layer + 1, batch, stream, workspace_);
+    model_.forward_from(backend_, published_layer + 1, batch, stream, workspace_);
     const std::vector<double> own =
         model_.token_losses(backend_, stream, all_next_tokens(batch), workspace_);
     losses.insert(losses.end(), own.begin(), own.end());
   }
 
   /// Losses of a set with a policy in the layer's place.
-  std::vector<double> losses(const std::string& set, const AnyMlp<B>& policy) {
+  std::vector<double> losses(const std::string& set, const AnyMlp<RowsBackend>& policy) {
     std::vector<double> all;
-    visit(set, [&](const PackedBatch<B>& batch, ConstMatrixView<float> residual) {
+    visit(set, [&](const PackedBatch<RowsBackend>& batch, ConstMatrixView<float> residual) {
       add_losses(policy, batch, residual, all);
     });
     return all;
@@ -96,11 +97,11 @@ class PublishedRows {
 
  private:
   Json rows_;
-  B backend_{};
-  AnyTransformer<B> model_;
+  RowsBackend backend_{};
+  AnyTransformer<RowsBackend> model_;
   Tokenizer tokenizer_;
   std::vector<std::string> text_;
-  Workspace<B> workspace_{backend_};
+  Workspace<RowsBackend> workspace_{backend_};
 };
 
 /// What the gates are fitted to: MLP inputs, and the cost of a surrogate, at the first 25,000
@@ -110,11 +111,11 @@ struct GateTraining {
   std::vector<double> delta{};
 };
 
-GateTraining gate_training(PublishedRows& rows, const AnyMlp<B>& surrogate) {
+GateTraining gate_training(PublishedRows& rows, const AnyMlp<RowsBackend>& surrogate) {
   GateTraining training;
   std::vector<double> full;
   std::vector<double> linear;
-  rows.visit("train", [&](const PackedBatch<B>& batch, ConstMatrixView<float> residual) {
+  rows.visit("train", [&](const PackedBatch<RowsBackend>& batch, ConstMatrixView<float> residual) {
     rows.add_inputs(batch, residual, training.x);
     rows.add_losses(rows.mlp(), batch, residual, full);
     rows.add_losses(surrogate, batch, residual, linear);
@@ -177,7 +178,7 @@ void check_delta(const StoredPass& stored, const std::vector<double>& delta) {
 /// The gate on the labels of the stored δ: a label at the median may flip with a rounding.
 LinearScore check_plain_gate(const StoredPass& stored, ConstMatrixView<float> x,
                              const std::vector<std::uint8_t>& labels) {
-  B backend;
+  RowsBackend backend;
   const LogisticFit fit = fit_logistic_regression(backend, x, labels);
   CHECK(fit.report.converged());
   // Inputs are float here and there, with roundings of their own.
@@ -187,7 +188,8 @@ LinearScore check_plain_gate(const StoredPass& stored, ConstMatrixView<float> x,
   // The reference's own float and double passes agree to 5e-5.
   CHECK(all_close(fit.coefficients, stored.values("tight_coef"), 0, 2e-4));
   CHECK(all_close(std::vector{fit.intercept}, stored.values("tight_intercept"), 0, 2e-4));
-  const std::vector<double> g = scores_of(LogisticGate<B>(backend, fit.folded()), backend, x);
+  const std::vector<double> g =
+      scores_of(LogisticGate<RowsBackend>(backend, fit.folded()), backend, x);
   CHECK(std::abs(percent_above_half(g) - stored.number("tight_gate_predict_linear_pct")) < 0.02);
   CHECK(std::abs(percent_right(g, labels) - 100 * stored.number("tight_gate_accuracy")) < 0.02);
   return fit.folded();
@@ -195,8 +197,8 @@ LinearScore check_plain_gate(const StoredPass& stored, ConstMatrixView<float> x,
 
 /// Sums of losses on the evaluation rows: the model, the surrogate everywhere, and where the gate
 /// says so. 3e-9 is what the reference's precisions differ by.
-void check_evaluation(const StoredPass& stored, PublishedRows& rows, const AnyMlp<B>& surrogate,
-                      const LinearScore& score) {
+void check_evaluation(const StoredPass& stored, PublishedRows& rows,
+                      const AnyMlp<RowsBackend>& surrogate, const LinearScore& score) {
   const auto distance = [&](const std::vector<double>& losses, const std::string& name) {
     return std::abs(sum_of_values(losses) / stored.number(name) - 1);
   };
@@ -204,11 +206,13 @@ void check_evaluation(const StoredPass& stored, PublishedRows& rows, const AnyMl
   CHECK(static_cast<double>(full.size()) == stored.number("eval_count"));
   CHECK(distance(full, "baseline_nll_sum") < 1e-7);
   CHECK(distance(rows.losses("eval", surrogate), "all_linear_nll_sum") < 1e-7);
-  using Gated = GatedMlp<LogisticGate<B>, MlpReference<AnyMlp<B>>, MlpReference<AnyMlp<B>>>;
-  const Gated gated = Gated::hard({rows.backend(), score}, MlpReference<AnyMlp<B>>(surrogate),
-                                  MlpReference<AnyMlp<B>>(rows.mlp()), 0.5);
+  using Gated = GatedMlp<LogisticGate<RowsBackend>, MlpReference<AnyMlp<RowsBackend>>,
+                         MlpReference<AnyMlp<RowsBackend>>>;
+  const Gated gated =
+      Gated::hard({rows.backend(), score}, MlpReference<AnyMlp<RowsBackend>>(surrogate),
+                  MlpReference<AnyMlp<RowsBackend>>(rows.mlp()), 0.5);
   // A position whose g is a rounding from 0.5 may go the other way: it moves the sum by about 0.03.
-  CHECK(distance(rows.losses("eval", AnyMlp<B>(MlpReference<Gated>(gated))),
+  CHECK(distance(rows.losses("eval", AnyMlp<RowsBackend>(MlpReference<Gated>(gated))),
                  "tight_gated_nll_sum") < 2e-6);
   CHECK(std::abs(static_cast<double>(gated.surrogate_rows()) -
                  stored.number("tight_gated_linear_positions")) <= 3);
@@ -218,7 +222,7 @@ void check_evaluation(const StoredPass& stored, PublishedRows& rows, const AnyMl
 /// PCA-2, -6 and -12 as the script's log has them, to its digits.
 void check_pca_gates(ConstMatrixView<float> x, const std::vector<double>& delta,
                      const std::vector<std::uint8_t>& labels) {
-  B backend;
+  RowsBackend backend;
   const std::vector<Index> counts{2, 6, 12};
   const std::vector<double> routed{45.6, 47.2, 44.4};
   const std::vector<double> accuracy{50.3, 52.6, 52.9};
@@ -240,7 +244,7 @@ TEST_CASE("the published layer from weights and text: δ, gates, and what they c
   const StoredPass stored(*data / "reference");
   PublishedRows rows(*data, stored.numbers);
   const AffineMap map{rows.width(), rows.width(), stored.values("W"), stored.values("b")};
-  const AnyMlp<B> surrogate(RidgeSurrogate(map, {}).to_mlp(rows.backend()));
+  const AnyMlp<RowsBackend> surrogate(RidgeSurrogate(map, {}).to_mlp(rows.backend()));
   const GateTraining training = gate_training(rows, surrogate);
   check_delta(stored, training.delta);
   const std::vector<double> delta = stored.values("delta");

@@ -122,9 +122,10 @@ inline int shortest_of_documents(const std::array<Index, 5>& wanted,
 [[noreturn]] inline void throw_too_few(std::size_t needed, std::size_t found) {
   throw ProtocolError({.id = "protocol/too-few-documents",
                        .where = "make_splits",
-                       .what = "too few documents for disjoint splits",
-                       .expected = "at least " + std::to_string(needed) + " documents",
-                       .found = std::to_string(found),
+                       .what = "too few documents for disjoint splits, or too uneven ones",
+                       .expected = "at least " + std::to_string(needed) +
+                                   " documents, none longer than a split's share of the text",
+                       .found = std::to_string(found) + " documents",
                        .mend = "give more texts, or a file of many documents (wikitext headings, "
                                "JSON lines)"});
 }
