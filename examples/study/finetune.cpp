@@ -165,9 +165,9 @@ std::string settings_of(const FinetuneTask& task, const Options& options, const 
 
 void write_finetune(const fs::path& out, const wanamaker::FinetuneResult& result) {
   const std::string& command = result.command;
-  wanamaker::write_atomically(out / (command + ".csv"), wanamaker::finetune_csv(result).csv());
+  wanamaker::write_atomically(out / (command + ".csv"), wanamaker::finetune_csv(result.comparisons).csv());
   wanamaker::write_atomically(out / (command + "-losses.csv"),
-                              wanamaker::finetune_losses_csv(result).csv());
+                              wanamaker::finetune_losses_csv(result.runs).csv());
   wanamaker::write_atomically(out / (command + ".svg"), wanamaker::finetune_svg(result));
   wanamaker::write_json(out / (command + ".json"), wanamaker::json_of(result));
 }
@@ -176,14 +176,14 @@ void print_finetune(const wanamaker::FinetuneResult& result, bool has_passages) 
   std::cout << wanamaker::finetune_headline(result)
             << "\nOn unseen text; below 0 the treated point is better. Intervals over documents "
                "and over seeds; tokens and FLOPs of training, treated over control:\n"
-            << wanamaker::finetune_table(result).aligned();
+            << wanamaker::finetune_table(result.comparisons).aligned();
   if (has_passages) {
     std::cout << "\nLast words of passages:\n"
-              << wanamaker::finetune_table(result, wanamaker::last_words_text).aligned();
+              << wanamaker::finetune_table(result.comparisons, wanamaker::last_words_text).aligned();
   }
   std::cout << "\nEvery stage, means over seeds: training so far, perplexity on each text, "
                "positions with maps alone, FLOPs to run it:\n"
-            << wanamaker::finetune_points_table(result).aligned()
+            << wanamaker::finetune_points_table(result.runs).aligned()
             << "\nAgainst the untouched model, on documents that were trained on and on unseen "
                "ones:\n"
             << wanamaker::finetune_gap_table(result).aligned() << "\n";

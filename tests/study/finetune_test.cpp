@@ -448,7 +448,7 @@ TEST_CASE("last words are scored as one token each, and their hits are counted")
                                  run("b", 4, {0, 0, 0})};
   const FinetuneOptions options = tuning_options();
   const FinetuneComparison compared =
-      FinetuneComparisons(runs, options)
+      FinetuneComparisons(runs, comparison_options(options))
           .compare({{"a", "end"}, {"b", "end"}, ControlKind::untouched}, last_words_text);
   REQUIRE(compared.accuracy);
   CHECK(compared.accuracy->treated == 0.5 * (2.0 / 3) + 0.5 * (1.0 / 3));
@@ -466,9 +466,9 @@ TEST_CASE("training losses of all steps are kept, drawn and listed") {
   CHECK(point.losses.size() == 4);
   CHECK(*point.first_loss ==
         (point.losses[0] + point.losses[1] + point.losses[2] + point.losses[3]) / 4);
-  const std::string csv = finetune_losses_csv(result).csv();
+  const std::string csv = finetune_losses_csv(result.runs).csv();
   CHECK(csv.find("progressive,5,final,7," + exact_text(point.losses[0])) != csv.npos);
-  const auto mean = wanamaker::detail::mean_losses(result, "progressive");
+  const auto mean = wanamaker::detail::mean_losses(result.runs, "progressive");
   REQUIRE(mean.size() == 10);
   const FinetunePoint& other =
       wanamaker::detail::point_of(result.runs, {"progressive", "final"}, 4);
@@ -477,13 +477,13 @@ TEST_CASE("training losses of all steps are kept, drawn and listed") {
   CHECK(smooth.x == std::vector<double>{2, 3});
   CHECK(smooth.y == std::vector<double>{1.5, 4});
   CHECK(finetune_svg(result).find("plain-10") != std::string::npos);
-  const std::string points = finetune_points_table(result).aligned();
+  const std::string points = finetune_points_table(result.runs).aligned();
   CHECK(points.find("progressive/layer-1") != points.npos);
   CHECK(finetune_gap_table(result).csv().find("linear/linear") != std::string::npos);
-  const std::string table = finetune_table(result).csv();
+  const std::string table = finetune_table(result.comparisons).csv();
   // Against the untouched model, equal tokens, full, untuned, equal FLOPs, and a header.
   CHECK(std::count(table.begin(), table.end(), '\n') == 6);
-  CHECK(finetune_csv(result).csv().find(",other,") != std::string::npos);
+  CHECK(finetune_csv(result.comparisons).csv().find(",other,") != std::string::npos);
 }
 
 TEST_CASE("a point against itself differs by nothing") {
@@ -494,7 +494,7 @@ TEST_CASE("a point against itself differs by nothing") {
   runs[0].arm = "tuned";
   runs[1].arm = "untouched";
   const FinetuneOptions options = tuning_options();
-  const FinetuneComparisons comparisons(runs, options);
+  const FinetuneComparisons comparisons(runs, comparison_options(options));
   const PointName point{"tuned", "tuned"};
   const FinetuneComparison same = comparisons.compare({point, point, {}}, unseen_text);
   CHECK(same.documents.delta_nats == 0);

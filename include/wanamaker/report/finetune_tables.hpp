@@ -62,9 +62,10 @@ struct MeanPoint {
   double flops = 0;
 };
 
-inline MeanPoint mean_point(const FinetuneResult& r, const std::string& arm, std::size_t stage) {
+inline MeanPoint mean_point(const std::vector<ArmRun>& runs, const std::string& arm,
+                            std::size_t stage) {
   MeanPoint mean;
-  for (const ArmRun& run : r.runs) {
+  for (const ArmRun& run : runs) {
     if (run.arm != arm) continue;
     const FinetunePoint& point = run.points[stage];
     if (mean.first == nullptr) mean.first = &point;
@@ -82,9 +83,9 @@ inline MeanPoint mean_point(const FinetuneResult& r, const std::string& arm, std
 }
 
 /// Names of the arms, each once.
-inline std::vector<std::string> arms_of(const FinetuneResult& r) {
+inline std::vector<std::string> arms_of(const std::vector<ArmRun>& runs) {
   std::vector<std::string> arms;
-  for (const ArmRun& run : r.runs) {
+  for (const ArmRun& run : runs) {
     if (std::find(arms.begin(), arms.end(), run.arm) == arms.end()) arms.push_back(run.arm);
   }
   return arms;
@@ -126,13 +127,14 @@ inline std::string finetune_headline(const FinetuneResult& r) {
 
 /// Comparisons on one text: Δ in per cent of perplexity with its intervals over documents and over
 /// seeds, and what training took, treated over control. Of last words the accuracies, too.
-inline TextTable finetune_table(const FinetuneResult& r, const std::string& text = unseen_text) {
+inline TextTable finetune_table(const std::vector<FinetuneComparison>& comparisons,
+                                const std::string& text = unseen_text) {
   std::vector<std::string> header{"treated", "control", "kind",  "Δ % perplexity", "documents",
                                   "seeds",   "tokens",  "FLOPs", "verdict"};
   const bool has_words = text == last_words_text;
   if (has_words) header.insert(header.end(), {"Δ % accuracy", "passages"});
   TextTable table(header);
-  for (const FinetuneComparison& c : r.comparisons) {
+  for (const FinetuneComparison& c : comparisons) {
     if (c.text != text) continue;
     std::vector<std::string> row{
         text_of(c.contrast.treated),           text_of(c.contrast.control),
@@ -150,21 +152,22 @@ inline TextTable finetune_table(const FinetuneResult& r, const std::string& text
 }
 
 /// Every stage of every arm, means over seeds: training so far, perplexities, the share of
-/// positions that have maps alone and the FLOPs to run it, in per cent of the untouched model's.
-inline TextTable finetune_points_table(const FinetuneResult& r) {
+/// positions that have maps alone and the FLOPs to run it, in per cent of the untouched model's, or
+/// of a model from scratch that others are compared with.
+inline TextTable finetune_points_table(const std::vector<ArmRun>& runs) {
   std::vector<std::string> header{"point", "steps", "tokens", "TFLOP"};
-  for (const TextLosses& t : r.runs.front().points.front().texts) {
+  for (const TextLosses& t : runs.front().points.front().texts) {
     header.push_back(t.text);
     if (!t.hits.empty()) header.push_back("accuracy %");
   }
   header.insert(header.end(), {"linear %", "FLOPs %"});
   TextTable table(header);
-  for (const std::string& arm : detail::arms_of(r)) {
+  for (const std::string& arm : detail::arms_of(runs)) {
     for (std::size_t stage = 0;; ++stage) {
-      const auto run = std::find_if(r.runs.begin(), r.runs.end(),
-                                    [&](const ArmRun& one) { return one.arm == arm; });
+      const auto run =
+          std::find_if(runs.begin(), runs.end(), [&](const ArmRun& one) { return one.arm == arm; });
       if (stage == run->points.size()) break;
-      table.add(detail::point_row(arm, detail::mean_point(r, arm, stage)));
+      table.add(detail::point_row(arm, detail::mean_point(runs, arm, stage)));
     }
   }
   return table;
@@ -184,12 +187,12 @@ inline TextTable finetune_gap_table(const FinetuneResult& r) {
 }
 
 /// All comparisons on all texts.
-inline TextTable finetune_csv(const FinetuneResult& r) {
+inline TextTable finetune_csv(const std::vector<FinetuneComparison>& comparisons) {
   TextTable table({"treated", "control", "kind", "text", "delta_nats", "delta_percent",
                    "ci_low_percent", "ci_high_percent", "p_value", "seeds_low_percent",
                    "seeds_high_percent", "token_ratio", "flops_ratio", "accuracy_treated",
                    "accuracy_control", "verdict"});
-  for (const FinetuneComparison& c : r.comparisons) {
+  for (const FinetuneComparison& c : comparisons) {
     const PairedComparison& d = c.documents;
     table.add({text_of(c.contrast.treated), text_of(c.contrast.control),
                std::string(name_of(c.contrast.kind)), c.text, exact_text(d.delta_nats),
@@ -204,9 +207,9 @@ inline TextTable finetune_csv(const FinetuneResult& r) {
 }
 
 /// Training losses of every step: "arm,seed,stage,step,loss", steps from 1 within the arm.
-inline TextTable finetune_losses_csv(const FinetuneResult& r) {
+inline TextTable finetune_losses_csv(const std::vector<ArmRun>& runs) {
   TextTable table({"arm", "seed", "stage", "step", "loss"});
-  for (const ArmRun& run : r.runs) {
+  for (const ArmRun& run : runs) {
     for (const FinetunePoint& point : run.points) {
       Index step = point.steps - static_cast<Index>(point.losses.size());
       for (const double loss : point.losses) {
@@ -221,10 +224,10 @@ inline TextTable finetune_losses_csv(const FinetuneResult& r) {
 namespace detail {
 
 /// Losses of an arm's steps, means over seeds.
-inline std::vector<double> mean_losses(const FinetuneResult& r, const std::string& arm) {
+inline std::vector<double> mean_losses(const std::vector<ArmRun>& runs, const std::string& arm) {
   std::vector<double> mean;
   double seeds = 0;
-  for (const ArmRun& run : r.runs) {
+  for (const ArmRun& run : runs) {
     if (run.arm != arm) continue;
     std::size_t step = 0;
     for (const FinetunePoint& point : run.points) {
@@ -266,21 +269,27 @@ inline std::vector<std::string> drawn_arms(const FinetuneResult& r) {
 
 }  // namespace detail
 
-/// Training loss against steps of the treated arms and of plain fine-tuning on as many tokens,
-/// means over seeds and over a twentieth of the longest arm's steps.
-inline std::string finetune_svg(const FinetuneResult& r) {
+/// Training loss against steps of some arms, means over seeds and over a twentieth of the longest
+/// arm's steps.
+inline std::string arm_losses_svg(const std::vector<ArmRun>& runs,
+                                  const std::vector<std::string>& arms, std::size_t seeds) {
   std::vector<std::pair<std::string, std::vector<double>>> losses;
   std::size_t longest = 0;
-  for (const std::string& arm : detail::drawn_arms(r)) {
-    losses.emplace_back(arm, detail::mean_losses(r, arm));
+  for (const std::string& arm : arms) {
+    losses.emplace_back(arm, detail::mean_losses(runs, arm));
     longest = std::max(longest, losses.back().second.size());
   }
   const std::size_t count = std::max<std::size_t>(1, longest / 20);
   std::vector<Curve> curves;
   for (const auto& [arm, own] : losses) curves.push_back(detail::smoothed(arm, own, count));
-  std::string title = "Training loss, mean of " + std::to_string(r.options.seeds.size()) + " seeds";
+  std::string title = "Training loss, mean of " + std::to_string(seeds) + " seeds";
   if (count > 1) title += " and of " + std::to_string(count) + " steps";
   return curve_svg(curves, {title, "steps", "loss, nats per token"});
+}
+
+/// Losses of the treated arms and of plain fine-tuning on as many tokens.
+inline std::string finetune_svg(const FinetuneResult& r) {
+  return arm_losses_svg(r.runs, detail::drawn_arms(r), r.options.seeds.size());
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

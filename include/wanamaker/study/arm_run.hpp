@@ -150,6 +150,15 @@ inline TextLosses losses_of_last_words(const EvaluationText& text, const TokenSc
   return result;
 }
 
+/// The losses of a point's steps, and their means at both ends.
+inline void add_losses(FinetunePoint& point, const LossCurve& curve) {
+  constexpr std::size_t ends = 10;
+  const std::size_t first = std::min(ends, curve.size());
+  for (const TrainingStep& step : curve) point.losses.push_back(step.loss);
+  point.first_loss = mean_loss(curve, first, first);
+  point.last_loss = mean_loss(curve, curve.size(), ends);
+}
+
 }  // namespace detail
 
 /// One arm with one seed, from the model as it was given. Step n of any arm sees the windows that
@@ -254,11 +263,7 @@ class ArmRunner {
   }
 
   void add_training(const Stage& stage, const LossCurve& curve, double flops_of_batch) {
-    constexpr std::size_t ends = 10;
-    const std::size_t first = std::min(ends, curve.size());
-    for (const TrainingStep& step : curve) now_.losses.push_back(step.loss);
-    now_.first_loss = mean_loss(curve, first, first);
-    now_.last_loss = mean_loss(curve, curve.size(), ends);
+    detail::add_losses(now_, curve);
     now_.steps += stage.steps;
     now_.tokens += curve.back().tokens;
     now_.training_flops +=

@@ -13,30 +13,27 @@
 #include "wanamaker/study/arm_run.hpp"
 #include "wanamaker/study/finetune_comparison.hpp"
 #include "wanamaker/study/finetune_plans.hpp"
+#include "wanamaker/study/linearised_layers.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
 /// Layers by what replacing each alone by its map costs on the select split, the cheapest first.
 template <Backend B>
 std::vector<Index> order_by_cost(const FinetuneInput<B>& in, const std::vector<Index>& layers) {
-  CoMomentCollector<B> collector(in.backend, in.model.layers(), in.model.config().width,
-                                 {.layers = layers});
-  collect_set(in.backend, in.model,
-              make_evaluation_set(in.corpus, in.splits.fit.documents, in.rule), collector,
-              in.workspace, in.progress);
   const EvaluationSet select = make_evaluation_set(in.corpus, in.splits.select.documents, in.rule);
   std::vector<std::pair<double, Index>> costs;
-  for (const Index layer : layers) {
-    const AnyMlp<B> map(
-        RidgeSurrogate::fit(collector.moments(layer), {.lambda = in.options.rho}, in.executor)
-            .to_mlp(in.backend));
-    MlpOverrides<B> overrides;
-    overrides.set(layer, &map);
-    const std::vector<double> losses =
-        run_losses_with(in.backend, in.model, overrides, select, in.workspace, in.progress,
-                        "cost of a layer", [](const EvaluationBatch&) {});
-    costs.emplace_back(sum_of(losses), layer);
-  }
+  for_each_linearised(
+      LinearisedInput<B>{.backend = in.backend,
+                         .model = in.model,
+                         .fit = make_evaluation_set(in.corpus, in.splits.fit.documents, in.rule),
+                         .set = select,
+                         .rho = in.options.rho,
+                         .workspace = in.workspace,
+                         .executor = in.executor,
+                         .progress = in.progress},
+      layers, [&costs](Index layer, const std::vector<double>& losses) {
+        costs.emplace_back(sum_of(losses), layer);
+      });
   std::sort(costs.begin(), costs.end());
   std::vector<Index> order;
   for (const auto& [cost, layer] : costs) order.push_back(layer);
@@ -47,17 +44,7 @@ namespace detail {
 
 /// Throws ProtocolError where there is no seed, one is given twice, or a layer is none.
 inline void check_finetune(const FinetuneOptions& options, Index layers) {
-  std::vector<std::uint64_t> seeds = options.seeds;
-  std::sort(seeds.begin(), seeds.end());
-  const bool repeats = std::adjacent_find(seeds.begin(), seeds.end()) != seeds.end();
-  if (seeds.empty() || repeats) {
-    throw ProtocolError({.id = "finetune/seeds",
-                         .where = "FinetuneOptions::seeds",
-                         .what = "no seed, or one given twice",
-                         .expected = "different seeds, three or more for intervals worth having",
-                         .found = std::to_string(seeds.size()) + " seeds",
-                         .mend = "name different seeds"});
-  }
+  check_seeds(options.seeds);
   if (options.recipes.layers.empty()) {
     throw ProtocolError({.id = "finetune/no-layers",
                          .where = "RecipeOptions::layers",
@@ -79,7 +66,7 @@ class FinetuneStudy {
     FinetuneResult result = header();
     for (const Arm& arm : plan_.arms) run_arm(arm);
     add_equal_flops();
-    const FinetuneComparisons comparisons(runs_, in_.options, in_.executor);
+    const FinetuneComparisons comparisons(runs_, comparison_options(in_.options), in_.executor);
     for (const Contrast& contrast : plan_.contrasts) {
       for (const EvaluationText& text : texts_.texts()) {
         result.comparisons.push_back(comparisons.compare(contrast, text.name));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,7 +18,31 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// What comparisons of arms depend on besides the runs.
+struct ComparisonOptions {
+  std::vector<std::uint64_t> seeds{};
+  double margin_percent = 1;  ///< of non-inferiority
+  PairedOptions intervals{};
+};
+
+inline ComparisonOptions comparison_options(const FinetuneOptions& options) {
+  return {options.seeds, options.margin_percent, options.intervals};
+}
+
 namespace detail {
+
+/// Throws ProtocolError where there is no seed or one is given twice.
+inline void check_seeds(std::vector<std::uint64_t> seeds) {
+  std::sort(seeds.begin(), seeds.end());
+  const bool repeats = std::adjacent_find(seeds.begin(), seeds.end()) != seeds.end();
+  if (!seeds.empty() && !repeats) return;
+  throw ProtocolError({.id = "finetune/seeds",
+                       .where = "seeds of an experiment",
+                       .what = "no seed, or one given twice",
+                       .expected = "different seeds, three or more for intervals worth having",
+                       .found = std::to_string(seeds.size()) + " seeds",
+                       .mend = "name different seeds"});
+}
 
 /// The text's losses at a point.
 inline const TextLosses* text_at(const FinetunePoint& point, const std::string& text) {
@@ -123,9 +148,9 @@ inline double ratio_or_zero(double a, double b) {
 class FinetuneComparisons {
  public:
   /// Refers to the runs, which must outlive it.
-  FinetuneComparisons(const std::vector<ArmRun>& runs, const FinetuneOptions& options,
+  FinetuneComparisons(const std::vector<ArmRun>& runs, ComparisonOptions options,
                       const ExecutorRef& executor = {})
-      : runs_(runs), options_(options), executor_(executor) {}
+      : runs_(runs), options_(std::move(options)), executor_(executor) {}
 
   /// The contrast on one text. Throws ProtocolError ("finetune/no-such-point"), and what
   /// compare_paired throws.
@@ -160,9 +185,11 @@ class FinetuneComparisons {
     return gap;
   }
 
-  /// "The baseline is kept": non-inferiority of the point to the untouched model on unseen text.
-  NonInferiorityResult kept(const PointName& point) const {
-    return test_non_inferiority(detail::mean_sums(sums_of(point, untouched(), unseen_text)),
+  /// "The baseline is kept": non-inferiority of the point to the untouched model, or to another, on
+  /// unseen text.
+  NonInferiorityResult kept(const PointName& point,
+                            const PointName& baseline = {"untouched", "untouched"}) const {
+    return test_non_inferiority(detail::mean_sums(sums_of(point, baseline, unseen_text)),
                                 {.percent = options_.margin_percent}, options_.intervals,
                                 executor_);
   }
@@ -231,7 +258,7 @@ class FinetuneComparisons {
   }
 
   const std::vector<ArmRun>& runs_;
-  const FinetuneOptions& options_;
+  ComparisonOptions options_;
   ExecutorRef executor_;
 };
 

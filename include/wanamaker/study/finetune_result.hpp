@@ -115,13 +115,15 @@ using FinetuneCheckpoint = Checkpoint<ArmKey, ArmRun>;
 
 /// What a point is compared with.
 enum class ControlKind {
-  untouched,       ///< the model as it was given
-  equal_tokens,    ///< plain fine-tuning on as many tokens
-  equal_flops,     ///< plain fine-tuning for as many FLOPs
-  full,            ///< g = 0: the MLPs put back after the same training
-  constant_gate,   ///< the same g for all tokens
-  random_routing,  ///< as many positions routed, drawn at random
-  untuned          ///< the same layers affine, nothing trained
+  untouched,         ///< the model as it was given
+  equal_tokens,      ///< plain fine-tuning on as many tokens
+  equal_flops,       ///< plain fine-tuning for as many FLOPs, or a model that runs on as many
+  full,              ///< the MLPs put back, after the same training: g = 0
+  constant_gate,     ///< the same g for all tokens
+  random_routing,    ///< as many positions routed, drawn at random
+  untuned,           ///< the same layers affine, nothing trained
+  equal_parameters,  ///< a model from scratch with as many parameters
+  other_budget       ///< a model from scratch that takes more or less
 };
 
 constexpr std::string_view name_of(ControlKind kind) {
@@ -140,6 +142,10 @@ constexpr std::string_view name_of(ControlKind kind) {
       return "random-routing";
     case ControlKind::untuned:
       return "untuned";
+    case ControlKind::equal_parameters:
+      return "equal-parameters";
+    case ControlKind::other_budget:
+      return "other-budget";
   }
   return "";
 }

@@ -23,10 +23,10 @@ std::vector<double> mlp_flops_per_token(const AnyTransformer<B>& model) {
   return flops;
 }
 
-/// `changed`: FLOPs of one token in each layer's MLP place.
-template <class B>
-FlopsShares flops_shares(const AnyTransformer<B>& model, const EvaluationSet& set,
-                         const std::vector<double>& changed) {
+/// `full`, `changed`: FLOPs of one token in each layer's MLP place, before and after.
+inline FlopsShares flops_shares(const ModelConfig& config, const EvaluationSet& set,
+                                const std::vector<double>& full,
+                                const std::vector<double>& changed) {
   const double tokens = static_cast<double>(set.tokens);
   std::vector<Index> lengths;
   for (const EvaluationBatch& batch : set.batches) {
@@ -37,11 +37,18 @@ FlopsShares flops_shares(const AnyTransformer<B>& model, const EvaluationSet& se
   const auto flops_of = [&](const std::vector<double>& per_token) {
     double sum = 0;
     for (const double f : per_token) sum += tokens * f;
-    return model_flops(model.config(), lengths, sum, set.scored());
+    return model_flops(config, lengths, sum, set.scored());
   };
-  const ModelFlops full = flops_of(mlp_flops_per_token(model));
-  const ModelFlops variant = flops_of(changed);
-  return {variant.mlp / full.mlp, variant.total() / full.total()};
+  const ModelFlops before = flops_of(full);
+  const ModelFlops after = flops_of(changed);
+  return {after.mlp / before.mlp, after.total() / before.total()};
+}
+
+/// The same of a model that is changed.
+template <class B>
+FlopsShares flops_shares(const AnyTransformer<B>& model, const EvaluationSet& set,
+                         const std::vector<double>& changed) {
+  return flops_shares(model.config(), set, mlp_flops_per_token(model), changed);
 }
 
 /// The same where one layer alone is changed, to `flops` of one token.

@@ -2,6 +2,7 @@
 // documents alone.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "wanamaker/core/progress.hpp"
 #include "wanamaker/io/model_config_writing.hpp"
 #include "wanamaker/nn/any_transformer.hpp"
+#include "wanamaker/study/finetune_result.hpp"
 #include "wanamaker/study/perplexity.hpp"
 #include "wanamaker/study/splits.hpp"
 #include "wanamaker/text/byte_pair_training.hpp"
@@ -21,6 +23,7 @@
 #include "wanamaker/text/tokenized_corpus.hpp"
 #include "wanamaker/train/initialise.hpp"
 #include "wanamaker/train/model_loss.hpp"
+#include "wanamaker/train/planned_model.hpp"
 #include "wanamaker/train/trainer.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -33,6 +36,8 @@ struct PretrainOptions {
   std::uint64_t seed = 0;  ///< of initial values and of windows
   bool recompute = false;  ///< activations again on the way back: less memory, more time
   TrainerOptions training{};
+  MlpPlan plan{};  ///< the layers' MLPs; empty: the family's
+  SparsityOptions sparsity{};
 };
 
 /// How a model came about, and what it says of text that it was not trained on.
@@ -42,7 +47,9 @@ struct PretrainResult {
   Index corpus_tokens = 0;  ///< of these documents, separators included
   Index tokens = 0;         ///< seen: windows overlap and repeat
   std::uint64_t seed = 0;
-  std::string settings_hash{};  ///< of data, shape, seed, optimiser and schedule
+  std::string settings_hash{};      ///< of data, shape, seed, optimiser and schedule
+  MlpPlan plan{};                   ///< empty: the family's MLPs
+  std::vector<LayerState> gated{};  ///< layers that learned their routing, on the held-out text
   LossCurve curve{};
   std::optional<Resumption> resumption{};
   std::optional<PerplexityResult> held_out{};  ///< of documents kept apart
@@ -63,6 +70,11 @@ inline std::string pretrain_hash(const PretrainOptions& options, const ModelConf
                                  const WindowSampler& windows) {
   Sha256 hash;
   hash.update_field(windows.hash()).update_field(model_config_json(config).dump());
+  if (!options.plan.empty()) {
+    hash.update_field(text_of(options.plan));
+    hash.update_number(std::bit_cast<std::uint64_t>(options.sparsity.weight));
+    hash.update_number(static_cast<std::uint64_t>(options.sparsity.warm_up));
+  }
   return training_hash(options.training, hash.update_number(options.seed).hex());
 }
 
@@ -80,10 +92,10 @@ inline TokenizerDefinition train_tokenizer(const Corpus& corpus, const TrainSpli
   return train_byte_level_tokenizer(words, options, progress);
 }
 
-/// Gives the model initial values, trains it on windows of the training documents, and leaves it as
-/// it is after the last step. With a folder, checkpoints are kept there, and a run of the same
-/// settings goes on from what is there already. Throws as Trainer and WindowSampler, DataError for
-/// token ids that the model has not.
+/// Gives the model, made for the options' plan, initial values, trains it on windows of the
+/// training documents, and leaves it as it is after the last step. With a folder, checkpoints are
+/// kept there, and a run of the same settings goes on from what is there already. Throws as Trainer
+/// and WindowSampler, DataError for token ids that the model has not.
 template <Backend B>
 PretrainResult run_pretrain(B& backend, AnyTransformer<B>& model, const TokenizedCorpus& corpus,
                             const TrainSplit& train, const PretrainOptions& options,
@@ -101,9 +113,14 @@ PretrainResult run_pretrain(B& backend, AnyTransformer<B>& model, const Tokenize
   initialise(backend, model, options.seed);
   const Gradients<B> gradients(backend, model);
   Trainer<B> trainer(backend, parameters<B>(model, gradients), options.training);
+  result.plan = options.plan;
   if (checkpoints) result.resumption = trainer.resume({*checkpoints, result.settings_hash});
+  const auto batches = [&](Index n) {
+    set_sparsity(model, options.sparsity.at(n / options.training.accumulation));
+    return windows(n);
+  };
   result.curve = trainer.run(
-      windows, ModelLoss(backend, model, gradients, {.recompute = options.recompute}), progress);
+      batches, ModelLoss(backend, model, gradients, {.recompute = options.recompute}), progress);
   if (!result.curve.empty()) result.tokens = result.curve.back().tokens;
   return result;
 }

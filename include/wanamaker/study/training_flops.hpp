@@ -26,8 +26,8 @@ struct StepFlops {
 namespace detail {
 
 /// Share of the rows that the product with this parameter is taken over.
-template <Backend B>
-double share_of_rows(const ArmModel<B>& arm, const Parameter<B>& p) {
+template <class Arm, Backend B>
+double share_of_rows(const Arm& arm, const Parameter<B>& p) {
   if (p.layer < 0 || p.layer >= arm.model().layers()) return 1;
   const PathShares shares = arm.training_shares(p.layer);
   if (p.name.find(".mlp.surrogate.") != p.name.npos) return shares.map;
@@ -38,9 +38,8 @@ double share_of_rows(const ArmModel<B>& arm, const Parameter<B>& p) {
 
 /// FLOPs of the gradients of all weights that are trained: 2 a weight and row. Looking an embedding
 /// up takes none; a tied one is the head's weight, too. Biases and gains take none.
-template <Backend B>
-double weight_gradient_flops(const ArmModel<B>& arm, const ParameterList<B>& parameters,
-                             double rows) {
+template <class Arm, Backend B>
+double weight_gradient_flops(const Arm& arm, const ParameterList<B>& parameters, double rows) {
   const ModelConfig& config = arm.model().config();
   const std::string embedding = std::string(parameter_names(config.family).embedding) + ".weight";
   double flops = 0;
@@ -54,8 +53,8 @@ double weight_gradient_flops(const ArmModel<B>& arm, const ParameterList<B>& par
 }
 
 /// FLOPs of one token in the layer's place in training.
-template <Backend B>
-double layer_training_flops(const ArmModel<B>& arm, Index layer) {
+template <class Arm>
+double layer_training_flops(const Arm& arm, Index layer) {
   const GatedCost cost = arm.cost_per_token(layer);
   const PathShares shares = arm.training_shares(layer);
   return shares.mlp * cost.mlp.flops + shares.map * cost.surrogate.flops +
@@ -64,11 +63,25 @@ double layer_training_flops(const ArmModel<B>& arm, Index layer) {
 
 }  // namespace detail
 
+/// A model every part of which is run on every row in training, as step_flops asks for it.
+template <class B>
+class WholeModel {
+ public:
+  explicit WholeModel(const AnyTransformer<B>& model) : model_(model) {}
+
+  const AnyTransformer<B>& model() const { return model_; }
+  PathShares training_shares(Index) const { return {1, 1, 1}; }
+  GatedCost cost_per_token(Index layer) const { return {.mlp = model_.mlp(layer).cost(1)}; }
+
+ private:
+  const AnyTransformer<B>& model_;
+};
+
 /// One step on `sequences` windows of `window` tokens, all scored. Gradients of inputs take what
 /// their products took forward; attention's scores take 5/2 of it, since they are computed again.
-/// A step that trains nothing takes nothing.
-template <Backend B>
-StepFlops step_flops(const ArmModel<B>& arm, const ParameterList<B>& parameters, Index window,
+/// A step that trains nothing takes nothing. `arm`: an ArmModel or a WholeModel.
+template <class Arm, Backend B>
+StepFlops step_flops(const Arm& arm, const ParameterList<B>& parameters, Index window,
                      Index sequences, bool recompute = false) {
   Index lowest = std::numeric_limits<Index>::max();
   for (const Parameter<B>& p : parameters) {

@@ -27,8 +27,8 @@ inline std::uint64_t stream_of_name(std::string_view name) {
 /// Do these weights write into the residual stream?
 inline bool writes_to_residual(std::string_view name, const ParameterNames& names) {
   for (const std::string_view module :
-       {names.attention_output, names.mlp_down, std::string_view("mlp.affine"),
-        std::string_view("mlp.low_rank_up")}) {
+       {names.attention_output, names.mlp_down, std::string_view("affine"),
+        std::string_view("low_rank_up")}) {
     if (name.ends_with("." + std::string(module) + ".weight")) return true;
   }
   return false;

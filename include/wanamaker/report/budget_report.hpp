@@ -1,0 +1,150 @@
+// Models from scratch at equal budgets, for files and for people: the verdict first.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "wanamaker/report/finetune_report.hpp"
+#include "wanamaker/report/finetune_tables.hpp"
+#include "wanamaker/stats/correlation.hpp"
+#include "wanamaker/study/budget_result.hpp"
+
+namespace wanamaker::inline WANAMAKER_ABI {
+
+namespace detail {
+
+inline OrderedJson json_of(const BudgetOptions& o) {
+  const PretrainOptions& t = o.training;
+  return {{"seeds", o.seeds},
+          {"steps", t.training.steps},
+          {"window", t.window},
+          {"sequences", t.sequences},
+          {"accumulation", t.training.accumulation},
+          {"rate", t.training.schedule.peak},
+          {"warm_up", t.training.schedule.warm_up},
+          {"decay", t.training.optimiser.decay},
+          {"sparsity", t.sparsity.weight},
+          {"sparsity_warm_up", t.sparsity.warm_up},
+          {"routed", o.routed},
+          {"tolerance_percent", o.tolerance_percent},
+          {"rho", o.rho},
+          {"margin_percent", o.margin_percent}};
+}
+
+}  // namespace detail
+
+inline OrderedJson json_of(const BudgetArmResult& a) {
+  OrderedJson budgets = OrderedJson::array();
+  for (const BudgetKind kind : a.arm.budgets) budgets.push_back(std::string(name_of(kind)));
+  return {{"name", a.arm.name},
+          {"mlps", text_of(a.arm.plan)},
+          {"parallel_residual", a.arm.parallel_residual},
+          {"budgets", budgets},
+          {"parameters", a.parameters},
+          {"mlp_parameters", a.mlps.parameters},
+          {"mlp_flops", a.mlps.flops},
+          {"parameters_deviation_percent", a.parameters_deviation_percent},
+          {"flops_deviation_percent", a.flops_deviation_percent}};
+}
+
+inline OrderedJson json_of(const TopologyFinding& f) {
+  return {{"treated", f.treated},
+          {"control", f.control},
+          {"verdict", std::string(name_of(f.verdict))},
+          {"treated_percent", f.treated_percent},
+          {"control_percent", f.control_percent},
+          {"difference_percent", f.difference_percent},
+          {"interval_percent", detail::json_of(f.interval)}};
+}
+
+/// budgets.json, twins.json.
+inline OrderedJson json_of(const BudgetResult& r) {
+  return {{"schema", "wanamaker/1"},
+          {"command", r.command},
+          {"protocol", json_of(r.protocol)},
+          {"model", json_of(r.model)},
+          {"options", detail::json_of(r.options)},
+          {"train", {{"documents", r.train_documents}, {"tokens", r.train_tokens}}},
+          {"texts", detail::json_list(r.texts)},
+          {"arms", detail::json_list(r.arms)},
+          {"verdicts", detail::json_list(r.verdicts)},
+          {"topology", detail::json_list(r.topology)},
+          {"comparisons", detail::json_list(r.comparisons)},
+          {"runs", detail::json_list(r.runs)}};
+}
+
+namespace detail {
+
+/// The treated point's comparisons with the control; several budgets that one model meets give the
+/// same figures.
+inline const FinetuneComparison& comparison_of(const BudgetResult& r, const PointName& point) {
+  return *std::find_if(r.comparisons.begin(), r.comparisons.end(),
+                       [&](const FinetuneComparison& c) { return c.contrast.treated == point; });
+}
+
+inline const BudgetArmResult& arm_named(const BudgetResult& r, const std::string& name) {
+  return *std::find_if(r.arms.begin(), r.arms.end(),
+                       [&](const BudgetArmResult& a) { return a.arm.name == name; });
+}
+
+/// "equal parameters and FLOPs".
+inline std::string budgets_text(const BudgetArm& arm) {
+  if (arm.budgets.empty()) return "another budget";
+  if (arm.budgets.size() == 2) return "equal parameters and FLOPs";
+  return arm.budgets.front() == BudgetKind::parameters ? "equal parameters" : "equal FLOPs";
+}
+
+inline std::string budget_verdict_line(const BudgetResult& r, const TreatedVerdict& v) {
+  const FinetuneComparison& c = comparison_of(r, v.point);
+  return v.point.arm + " at " + budgets_text(arm_named(r, v.point.arm).arm) + ": " +
+         std::string(name_of(c.verdict)) + " against " + c.contrast.control.arm + ", " +
+         signed_text(c.documents.delta_percent, 2) + " % perplexity, over documents " +
+         interval_text(c.documents) + ", over seeds " + interval_text(c.seeds) +
+         "; not worse by more than " + fixed_text(r.options.margin_percent, 1) +
+         " %: " + verdict_text(v.kept.verdict) + ".\n";
+}
+
+inline std::string topology_line(const TopologyFinding& f) {
+  const char* verdict = f.verdict == ContrastVerdict::better  ? "cheaper to linearise"
+                        : f.verdict == ContrastVerdict::worse ? "dearer to linearise"
+                                                              : "not told apart in linearising";
+  return f.treated + ": " + verdict + " than " + f.control + ": median layer " +
+         signed_text(mean_of(f.treated_percent), 2) + " % against " +
+         signed_text(mean_of(f.control_percent), 2) + " % perplexity, difference over seeds " +
+         interval_text(f.interval) + " points.\n";
+}
+
+}  // namespace detail
+
+/// One line a model: is it better or worse than the control, and is it shown not to be worse by
+/// more than the margin? Twins begin with what linearising costs.
+inline std::string budgets_headline(const BudgetResult& r) {
+  std::string text;
+  for (const TopologyFinding& f : r.topology) text += detail::topology_line(f);
+  for (const TreatedVerdict& v : r.verdicts) text += detail::budget_verdict_line(r, v);
+  return text;
+}
+
+/// The models: their layers' MLPs, and how near they are to the budgets; FLOPs of learned routing
+/// at the share that was expected.
+inline TextTable budget_arms_table(const BudgetResult& r) {
+  TextTable table({"model", "MLPs", "residual", "parameters", "MLPs' parameters", "off %",
+                   "MLPs' FLOPs a token", "off %"});
+  for (const BudgetArmResult& a : r.arms) {
+    table.add({a.arm.name, text_of(a.arm.plan), a.arm.parallel_residual ? "parallel" : "sequential",
+               fixed_text(a.parameters, 0), fixed_text(a.mlps.parameters, 0),
+               signed_text(a.parameters_deviation_percent, 2), fixed_text(a.mlps.flops, 0),
+               signed_text(a.flops_deviation_percent, 2)});
+  }
+  return table;
+}
+
+/// Training losses of all models.
+inline std::string budgets_svg(const BudgetResult& r) {
+  std::vector<std::string> arms;
+  for (const BudgetArmResult& a : r.arms) arms.push_back(a.arm.name);
+  return arm_losses_svg(r.runs, arms, r.options.seeds.size());
+}
+
+}  // namespace wanamaker::inline WANAMAKER_ABI
