@@ -14,6 +14,8 @@ void run_gate_curve(const Options& options);
 void run_compound(const Options& options);
 void run_generate(const Options& options);
 void run_pretrain(const Options& options);
+/// budgets, twins.
+void run_from_scratch(const Options& options);
 /// progressive, two-phase, control.
 void run_finetuning(const Options& options);
 /// The results in --out as a page to read.

@@ -165,7 +165,8 @@ std::string settings_of(const FinetuneTask& task, const Options& options, const 
 
 void write_finetune(const fs::path& out, const wanamaker::FinetuneResult& result) {
   const std::string& command = result.command;
-  wanamaker::write_atomically(out / (command + ".csv"), wanamaker::finetune_csv(result.comparisons).csv());
+  wanamaker::write_atomically(out / (command + ".csv"),
+                              wanamaker::finetune_csv(result.comparisons).csv());
   wanamaker::write_atomically(out / (command + "-losses.csv"),
                               wanamaker::finetune_losses_csv(result.runs).csv());
   wanamaker::write_atomically(out / (command + ".svg"), wanamaker::finetune_svg(result));
@@ -178,8 +179,9 @@ void print_finetune(const wanamaker::FinetuneResult& result, bool has_passages) 
                "and over seeds; tokens and FLOPs of training, treated over control:\n"
             << wanamaker::finetune_table(result.comparisons).aligned();
   if (has_passages) {
-    std::cout << "\nLast words of passages:\n"
-              << wanamaker::finetune_table(result.comparisons, wanamaker::last_words_text).aligned();
+    std::cout
+        << "\nLast words of passages:\n"
+        << wanamaker::finetune_table(result.comparisons, wanamaker::last_words_text).aligned();
   }
   std::cout << "\nEvery stage, means over seeds: training so far, perplexity on each text, "
                "positions with maps alone, FLOPs to run it:\n"

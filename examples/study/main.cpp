@@ -20,6 +20,7 @@ int run(const study::Options& options) {
   if (options.command == "compound") study::run_compound(options);
   if (options.command == "generate") study::run_generate(options);
   if (options.command == "pretrain") study::run_pretrain(options);
+  if (study::is_from_scratch(options.command)) study::run_from_scratch(options);
   if (study::is_finetuning(options.command)) study::run_finetuning(options);
   if (options.command == "report") study::run_report(options);
   if (study::is_about_routing(options.command)) study::run_routing(options);
@@ -35,7 +36,7 @@ int run(const study::Options& options) {
 bool can_resume(const std::string& command) {
   return command == "sweep" || command == "gate-curve" || command == "compound" ||
          command == "pretrain" || command == "all" || study::is_about_routing(command) ||
-         study::is_finetuning(command);
+         study::is_finetuning(command) || study::is_from_scratch(command);
 }
 
 }  // namespace

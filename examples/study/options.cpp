@@ -277,19 +277,22 @@ void describe_exporting(CLI::App& app, Options& o) {
                      "eigen, blas or reference [blas where it was found, else eigen]");
 }
 
-void add_shape_options(CLI::App& command, PretrainFlags& p) {
-  const auto number = [&command](const char* name, Index& value, const char* help) {
-    command.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
-  };
+void add_family_options(CLI::App& command, PretrainFlags& p) {
   command.add_option("--family", p.family, "gpt2, gpt-neox or llama")
       ->check(CLI::IsMember({"gpt2", "gpt-neox", "llama"}))
       ->capture_default_str();
   command.add_flag("--sequential", p.sequential,
                    "gpt-neox: the MLP reads the stream after attention was added");
+  command.add_option("--key-heads", p.key_heads, "llama: heads of keys and values [--heads]");
+}
+
+void add_shape_options(CLI::App& command, PretrainFlags& p) {
+  const auto number = [&command](const char* name, Index& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
+  };
   number("--width", p.width, "of the residual stream");
   number("--depth", p.depth, "layers");
   number("--heads", p.heads, "of attention");
-  command.add_option("--key-heads", p.key_heads, "llama: heads of keys and values [--heads]");
   command.add_option("--hidden", p.hidden, "width of the MLPs [4 widths; llama: 8/3]");
   number("--window", p.window, "tokens of a sequence, and positions of the model");
   number("--vocabulary", p.vocabulary, "tokens of the tokenizer that is trained");
@@ -297,7 +300,7 @@ void add_shape_options(CLI::App& command, PretrainFlags& p) {
                      "a folder with tokenizer.json, or that file [one is trained]");
 }
 
-void add_training_options(CLI::App& command, Options& o) {
+void add_training_options(CLI::App& command, Options& o, const char* seed) {
   PretrainFlags& p = o.pretrain;
   const auto number = [&command](const char* name, auto& value, const char* help) {
     command.add_option(name, value, help)->check(CLI::NonNegativeNumber)->capture_default_str();
@@ -313,8 +316,7 @@ void add_training_options(CLI::App& command, Options& o) {
   number("--checkpoint-every", p.checkpoint_every, "steps");
   command.add_flag("--resume", o.resume, "go on from the checkpoints in --out");
   command.add_option("--out", o.out, "folder for the model and the results")->capture_default_str();
-  command.add_option("--seed", o.seed, "of documents kept apart, initial values and windows")
-      ->capture_default_str();
+  command.add_option("--seed", o.seed, seed)->capture_default_str();
   command.add_option("--threads", o.threads, "threads to compute with [all processors]");
   command
       .add_option("--report-tokens", o.tokens.report,
@@ -323,6 +325,92 @@ void add_training_options(CLI::App& command, Options& o) {
       ->capture_default_str();
   command.add_flag("--quick", o.quick, "a tiny model and few steps: a first look");
   command.add_flag("--quiet", o.quiet, "no progress");
+}
+
+void add_sparsity_options(CLI::App& command, PretrainFlags& p) {
+  command
+      .add_option("--sparsity", p.sparsity,
+                  "gated layers: nats that a token saves by skipping one layer's MLP")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      .add_option("--sparsity-warm-up", p.sparsity_warm_up, "steps until that weight is reached")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+void add_scratch_seeds(CLI::App& command, Options& o) {
+  BudgetFlags& b = o.budgets;
+  command
+      .add_option("--seeds", b.seeds,
+                  "of initial values and of the order of training texts: every model once with "
+                  "each, three or more for intervals worth having")
+      ->delimiter(',')
+      ->capture_default_str();
+  command
+      .add_option("--margin", b.margin,
+                  "a model counts as not worse where it loses at most this, in per cent of "
+                  "perplexity")
+      ->transform(per_cent)
+      ->capture_default_str();
+  command.add_option("--resamples", o.resamples, "bootstrap resamples")->capture_default_str();
+  command.add_flag("--keep-models", b.keep_models,
+                   "write every model whose MLPs are dense or nothing to OUT/models/");
+}
+
+void add_budget_options(CLI::App& command, Options& o) {
+  BudgetFlags& b = o.budgets;
+  command
+      .add_option("--arms", b.named,
+                  "which of thin-middle, affine-middle, hybrid-middle, routed-middle [all]")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"thin-middle", "affine-middle", "hybrid-middle", "routed-middle"}));
+  command
+      .add_option("--arm", b.own,
+                  "a model of your own as NAME=PLAN, the plan as --mlp of pretrain has it, with ? "
+                  "for the size that is solved for, such as slim=ends:dense:?,middle:low-rank:16; "
+                  "may be given again")
+      ->allow_extra_args(false);
+  command
+      .add_option("--routed", b.routed,
+                  "share of tokens that a learned gate is taken to route where FLOPs are solved")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command
+      .add_option("--tolerance", b.tolerance,
+                  "one model serves both budgets where its MLPs are within this of both, per cent")
+      ->transform(per_cent)
+      ->capture_default_str();
+  add_sparsity_options(command, o.pretrain);
+}
+
+void describe_from_scratch(CLI::App& app, Options& o) {
+  const char* seed = "of documents kept apart and of resampling";
+  CLI::App* budgets = app.add_subcommand(
+      "budgets",
+      "train models from nothing that spend a uniform model's parameters or FLOPs otherwise: fewer "
+      "units, affine maps, hybrids or learned routing in the middle; compare them with it");
+  add_text_options(*budgets, o);
+  add_family_options(*budgets, o.pretrain);
+  add_shape_options(*budgets, o.pretrain);
+  add_training_options(*budgets, o, seed);
+  add_scratch_seeds(*budgets, o);
+  add_budget_options(*budgets, o);
+
+  CLI::App* twins = app.add_subcommand(
+      "twins",
+      "train a GPT-NeoX-type model with parallel and with sequential residual, on the same tokens; "
+      "compare what linearising their layers costs");
+  add_text_options(*twins, o);
+  add_shape_options(*twins, o.pretrain);
+  add_training_options(*twins, o, seed);
+  add_scratch_seeds(*twins, o);
+  twins->add_option("--fit-tokens", o.tokens.fit, "tokens to fit linear maps on, about")
+      ->capture_default_str();
+  twins
+      ->add_option("--rho", o.budgets.rho,
+                   "ridge penalty of the maps in units of the inputs' mean square")
+      ->capture_default_str();
 }
 
 // The experiments on the routing decision compute in float, with the BLAS of this build or else
@@ -542,8 +630,17 @@ void describe_writing(CLI::App& app, Options& o) {
   CLI::App* pretrain = app.add_subcommand(
       "pretrain", "train a tokenizer and a model of a given shape on texts, from nothing");
   add_text_options(*pretrain, o);
+  add_family_options(*pretrain, o.pretrain);
   add_shape_options(*pretrain, o.pretrain);
-  add_training_options(*pretrain, o);
+  pretrain->add_option(
+      "--mlp", o.pretrain.mlp,
+      "layers' MLPs, items LAYERS:KIND[:SIZE] with commas between, later ones overriding: LAYERS a "
+      "number from 0, FIRST-LAST, all, ends or middle; KIND dense[:H], affine, low-rank:R, "
+      "hybrid:H "
+      "(an affine path plus H hidden units), gated[:H] (learned routing to an affine map) or zero; "
+      "such as ends:dense:1024,middle:affine [all:dense]");
+  add_sparsity_options(*pretrain, o.pretrain);
+  add_training_options(*pretrain, o, "of documents kept apart, initial values and windows");
 }
 
 void describe_reports(CLI::App& app, Options& o) {
@@ -570,6 +667,7 @@ void describe_commands(CLI::App& app, Options& o) {
   describe_experiments(app, o);
   describe_routing(app, o);
   describe_writing(app, o);
+  describe_from_scratch(app, o);
   describe_finetuning(app, o);
   describe_reports(app, o);
   describe_exporting(app, o);
@@ -658,6 +756,17 @@ void apply_quick_shape(PretrainFlags& p) {
   if (p.warm_up == usual.warm_up) p.warm_up = 5;
 }
 
+// A middle between two ends, and more steps, where nothing else was asked for.
+void apply_quick_budgets(Options& o) {
+  if (!is_from_scratch(o.command)) return;
+  PretrainFlags& p = o.pretrain;
+  const PretrainFlags usual;
+  if (p.depth == usual.depth) p.depth = 4;
+  if (p.steps == usual.steps) p.steps = 60;
+  if (p.sparsity_warm_up == usual.sparsity_warm_up) p.sparsity_warm_up = 20;
+  o.tokens.fit = std::min<Index>(o.tokens.fit, 8000);
+}
+
 // Fine-tuning within a minute, where nothing else was asked for.
 void apply_quick_recipe(Options& o) {
   if (!is_finetuning(o.command)) return;
@@ -694,6 +803,7 @@ void apply_quick(Options& o) {
   o.routing.rounds = std::min<Index>(o.routing.rounds, 30);
   o.routing.folds = std::min<Index>(o.routing.folds, 3);
   o.routing.exact_positions = std::min<Index>(o.routing.exact_positions, 30);
+  apply_quick_budgets(o);
   apply_quick_shape(o.pretrain);
   apply_quick_recipe(o);
 }
@@ -702,6 +812,10 @@ void apply_quick(Options& o) {
 
 bool is_finetuning(const std::string& command) {
   return command == "progressive" || command == "two-phase" || command == "control";
+}
+
+bool is_from_scratch(const std::string& command) {
+  return command == "budgets" || command == "twins";
 }
 
 std::vector<Index> parse_layers(const std::string& text) {

@@ -34,6 +34,21 @@ struct PretrainFlags {
   double decay = 0.1;
   double clip = 1;
   bool recompute = false;
+  std::string mlp;
+  double sparsity = 0.02;
+  wanamaker::Index sparsity_warm_up = 100;
+};
+
+/// What `budgets` and `twins` alone have.
+struct BudgetFlags {
+  std::vector<std::uint64_t> seeds{1, 2, 3};
+  std::vector<std::string> named;
+  std::vector<std::string> own;
+  double routed = 0.5;
+  double tolerance = 1;
+  double margin = 1;
+  double rho = 1e-6;
+  bool keep_models = false;
 };
 
 /// What the experiments on the routing decision have.
@@ -123,6 +138,7 @@ struct Options {
   std::filesystem::path exported;
   double tolerance = 1e-3;
   PretrainFlags pretrain;
+  BudgetFlags budgets;
   RoutingFlags routing;
   FinetuneFlags finetune;
   std::vector<std::filesystem::path> compared;
@@ -134,6 +150,8 @@ struct Options {
 
 /// Is it progressive, two-phase or control?
 bool is_finetuning(const std::string& command);
+/// Is it budgets or twins?
+bool is_from_scratch(const std::string& command);
 
 /// "0,3-5" to {0, 3, 4, 5}; empty: all layers. Throws wanamaker::ProtocolError.
 std::vector<wanamaker::Index> parse_layers(const std::string& text);

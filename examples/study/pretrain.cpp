@@ -8,6 +8,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "engine.hpp"
+#include "from_scratch.hpp"
 #include "inputs.hpp"
 #include "pretraining.hpp"
 #include "wanamaker/core/thread_pool.hpp"
@@ -30,9 +31,10 @@ wanamaker::Family family_of(const Options& options) {
   return wanamaker::Family::gpt_neox;
 }
 
-// The tokenizer is trained on the training documents, so documents are dealt before there are
-// tokens: by bytes, about four a token.
-wanamaker::Splits deal_documents(const wanamaker::Corpus& corpus, const Options& options) {
+}  // namespace
+
+wanamaker::Splits deal_documents(const wanamaker::Corpus& corpus, const Options& options,
+                                 Index fit_tokens) {
   std::vector<wanamaker::SplitCandidate> candidates;
   Index total = 0;
   for (const wanamaker::Document& document : corpus.documents) {
@@ -43,12 +45,13 @@ wanamaker::Splits deal_documents(const wanamaker::Corpus& corpus, const Options&
     candidates.push_back({one.content_hash(), tokens});
     total += tokens;
   }
+  const Index fit = std::min(fit_tokens, total / 4);
   // Two documents at least are measured, which of long books is more than was asked for.
   for (Index report = std::max<Index>(1, std::min(options.tokens.report, total / 4));;
        report *= 2) {
     try {
-      return wanamaker::make_splits(candidates, {.train = total - report, .report = report},
-                                    options.seed);
+      return wanamaker::make_splits(
+          candidates, {.train = total - fit - report, .fit = fit, .report = report}, options.seed);
     } catch (const wanamaker::ProtocolError&) {
       if (report > total / 4) throw;
     }
@@ -64,7 +67,6 @@ void copy_tokenizer(const fs::path& from, const fs::path& to) {
   wanamaker::write_atomically(to / "tokenizer_config.json", wanamaker::MappedFile(config).text());
 }
 
-// MODEL/tokenizer.json, given or trained.
 void prepare_tokenizer(const Options& options, const wanamaker::Corpus& corpus,
                        const wanamaker::TrainSplit& train, const fs::path& model,
                        const wanamaker::Progress& progress) {
@@ -111,7 +113,8 @@ wanamaker::PretrainOptions training_of(const Options& options,
                                       .sequences = flags.batch,
                                       .separator = *end,
                                       .seed = options.seed,
-                                      .recompute = flags.recompute};
+                                      .recompute = flags.recompute,
+                                      .sparsity = {flags.sparsity, flags.sparsity_warm_up}};
   pretrain.training = {.steps = flags.steps,
                        .optimiser = {.decay = flags.decay},
                        .schedule = {.peak = flags.learning_rate,
@@ -123,7 +126,6 @@ wanamaker::PretrainOptions training_of(const Options& options,
   return pretrain;
 }
 
-// Hours of training are not overwritten because a flag was forgotten.
 void check_fresh_or_resumed(const Options& options, const fs::path& checkpoints) {
   if (options.resume || !fs::exists(checkpoints) || fs::is_empty(checkpoints)) return;
   throw wanamaker::ProtocolError({.id = "training/checkpoint-exists",
@@ -131,6 +133,8 @@ void check_fresh_or_resumed(const Options& options, const fs::path& checkpoints)
                                   .what = "there are checkpoints of an earlier run",
                                   .mend = "add --resume to go on, or use another --out"});
 }
+
+namespace {
 
 // What the written model, in float16, says of the documents that were kept apart.
 wanamaker::PerplexityResult measure_held_out(const Options& options, const Texts& texts,
@@ -167,7 +171,39 @@ void print_pretrain(const wanamaker::PretrainResult& result, const fs::path& mod
   if (result.held_out->bits_per_byte) {
     std::cout << ", " << decimals(*result.held_out->bits_per_byte, 4) << " bits per byte";
   }
-  std::cout << "\nThe model is in " << model.string() << "/.\n";
+  std::cout << "\n";
+  for (const wanamaker::LayerState& layer : result.gated) {
+    std::cout << "layer " << layer.layer << ": " << decimals(100 * *layer.fraction_linear, 1)
+              << " % of unseen positions have the map alone\n";
+  }
+  if (result.plan.empty() || wanamaker::is_paddable(result.plan)) {
+    std::cout << "The model is in " << model.string() << "/.\n";
+  } else {
+    std::cout << "Files of models cannot have such MLPs: the weights are in "
+              << (model.parent_path() / "checkpoints").string() << "/.\n";
+  }
+}
+
+// Empty where --mlp is not given.
+wanamaker::MlpPlan plan_of(const Options& options, const wanamaker::ModelConfig& config) {
+  if (options.pretrain.mlp.empty()) return {};
+  const wanamaker::MlpPlan plan = wanamaker::parse_mlp_plan(options.pretrain.mlp, config);
+  if (!wanamaker::is_to_solve(plan)) return plan;
+  throw wanamaker::DataError({.id = "training/mlp-open",
+                              .where = "--mlp",
+                              .what = "a size is left open, and there is no budget to solve it for",
+                              .expected = "a number for every size",
+                              .found = wanamaker::text_of(plan),
+                              .mend = "write a number, or use study budgets --arm"});
+}
+
+// Of the documents kept apart, by the model's settings.
+void add_held_out(const Options& options, const Texts& texts, const wanamaker::ReportSplit& report,
+                  PretrainTask& task) {
+  const wanamaker::WindowRule rule = window_rule(options, task.config);
+  task.held_out = wanamaker::make_evaluation_set(texts.corpus, report.documents, rule);
+  task.protocol = make_protocol(options, rule, texts, training_arithmetic());
+  task.protocol.token_ids_hash = wanamaker::token_ids_hash(task.held_out);
 }
 
 }  // namespace
@@ -184,13 +220,23 @@ void run_pretrain(const Options& options) {
   const wanamaker::Splits splits = deal_documents(corpus, options);
   prepare_tokenizer(options, corpus, splits.train, model, progress.callback());
   const wanamaker::Tokenizer tokenizer = wanamaker::Tokenizer::from_folder(model);
+  const wanamaker::ModelConfig config = config_of(options, tokenizer);
+  const wanamaker::MlpPlan plan = plan_of(options, config);
   const Texts texts = encode_documents(corpus, model, pool, progress.callback());
-  wanamaker::PretrainResult result =
-      pretrain({texts.corpus, splits.train, config_of(options, tokenizer),
-                training_of(options, tokenizer), checkpoints, model, progress.callback()},
-               pool);
-  result.held_out =
-      measure_held_out(options, texts, splits.report, model, pool, progress.callback());
+  PretrainTask task{.corpus = texts.corpus,
+                    .train = splits.train,
+                    .config = config,
+                    .options = training_of(options, tokenizer),
+                    .checkpoints = checkpoints,
+                    .model = model,
+                    .progress = progress.callback()};
+  task.options.plan = plan;
+  if (!plan.empty()) add_held_out(options, texts, splits.report, task);
+  wanamaker::PretrainResult result = pretrain(task, pool);
+  if (plan.empty()) {
+    result.held_out =
+        measure_held_out(options, texts, splits.report, model, pool, progress.callback());
+  }
   progress.clear();
   if (result.resumption && !result.resumption->fault.empty()) {
     std::cerr << "study: went on from the checkpoint before the newest: "

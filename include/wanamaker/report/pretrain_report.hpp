@@ -26,9 +26,15 @@ inline OrderedJson json_of(const PretrainResult& r) {
                 {"perplexity", r.held_out->perplexity},
                 {"bits_per_byte", detail::json_or_null(r.held_out->bits_per_byte)}};
   }
+  OrderedJson gated = OrderedJson::array();
+  for (const LayerState& layer : r.gated) {
+    gated.push_back({{"layer", layer.layer}, {"fraction_linear", *layer.fraction_linear}});
+  }
   return {{"schema", "wanamaker/1"},
           {"command", "pretrain"},
           {"model", json_of(r.model)},
+          {"mlps", r.plan.empty() ? OrderedJson(nullptr) : OrderedJson(text_of(r.plan))},
+          {"gated", gated},
           {"seed", r.seed},
           {"settings_hash", r.settings_hash},
           {"documents", r.documents},

@@ -36,8 +36,8 @@ struct BudgetInput {
   BudgetOptions options{};
   /// Folder for the checkpoints of unfinished models; none: they are not kept.
   std::optional<std::filesystem::path> checkpoints{};
-  /// Called with every model that was trained here, its gates still soft; may be empty.
-  std::function<void(const BudgetArm& arm, std::uint64_t seed, const AnyTransformer<B>& model)>
+  /// Called with every model that was trained here, its gates still soft, to be read; may be empty.
+  std::function<void(const BudgetArm& arm, std::uint64_t seed, AnyTransformer<B>& model)>
       on_model{};
   ExecutorRef executor{};
   Progress progress{};

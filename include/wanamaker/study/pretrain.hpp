@@ -16,6 +16,7 @@
 #include "wanamaker/io/model_config_writing.hpp"
 #include "wanamaker/nn/any_transformer.hpp"
 #include "wanamaker/study/finetune_result.hpp"
+#include "wanamaker/study/hard_routing.hpp"
 #include "wanamaker/study/perplexity.hpp"
 #include "wanamaker/study/splits.hpp"
 #include "wanamaker/text/byte_pair_training.hpp"
@@ -123,6 +124,20 @@ PretrainResult run_pretrain(B& backend, AnyTransformer<B>& model, const Tokenize
       batches, ModelLoss(backend, model, gradients, {.recompute = options.recompute}), progress);
   if (!result.curve.empty()) result.tokens = result.curve.back().tokens;
   return result;
+}
+
+/// Measures a model that was trained by a plan on documents kept apart, its learned gates made hard
+/// from here on, and adds what is found to the result. Throws as measure_perplexity.
+template <Backend B>
+void measure_held_out(B& backend, AnyTransformer<B>& model, const TokenizedCorpus& corpus,
+                      const EvaluationSet& set, const Protocol& protocol, PretrainResult& result,
+                      const Progress& progress = {}) {
+  Workspace<B> workspace(backend);
+  HardRouting<B> routing(backend, model);
+  const std::vector<double> losses = routing.losses(set, workspace, progress, "perplexity");
+  result.held_out =
+      detail::perplexity_result(losses, corpus, set, protocol, summarise_model(model));
+  result.gated = routing.layers();
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -1,8 +1,10 @@
 // A model whose layers have the MLPs of a plan, trained as one and run with its gates made hard.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -94,6 +96,31 @@ AnyTransformer<B> make_model(B& backend, const ModelConfig& config, const MlpPla
     model.mlp(static_cast<Index>(l)) = mlps(plan[l]);
   }
   return model;
+}
+
+/// Can padded_model write the plan as one of the family's own models: are all layers dense or zero?
+inline bool is_paddable(const MlpPlan& plan) {
+  return std::all_of(plan.begin(), plan.end(), [](const LayerMlp& mlp) {
+    return mlp.kind == MlpKind::dense || mlp.kind == MlpKind::zero;
+  });
+}
+
+/// The same model with the family's MLPs, all as wide as the widest of the plan: units that a layer
+/// lacks have weights of 0, and an activation of 0 is 0, so that it computes the same. For files,
+/// which have one width. The plan must be paddable.
+template <Backend B>
+AnyTransformer<B> padded_model(B& backend, AnyTransformer<B>& model, const MlpPlan& plan) {
+  ModelConfig config = model.config();
+  config.hidden = 1;
+  for (const LayerMlp& mlp : plan) config.hidden = std::max(config.hidden, mlp.size);
+  AnyTransformer<B> padded = make_model(backend, config);
+  std::map<std::string, matrix_view_t<B>> places;
+  for (const Parameter<B>& p : parameters<B>(padded)) places.emplace(p.name, p.value);
+  for (const Parameter<B>& p : parameters<B>(model)) {
+    const matrix_view_t<B> corner = places.at(p.name).middle_rows(0, p.value.rows);
+    ops::copy<B>(backend, p.value, corner.middle_cols(0, p.value.cols));
+  }
+  return padded;
 }
 
 /// f(layer, routing) for every layer that learns its routing.
