@@ -217,6 +217,35 @@ inline Json planted_training(const std::string& command, const std::string& poin
   return result;
 }
 
+/// Models from nothing: of both budgets one comparison with each verdict.
+inline Json planted_budgets(const std::string& by_parameters, const std::string& by_flops) {
+  Json result = planted_json("budgets", R"({"arms": [{"name": "uniform", "mlps": "0-3:dense:32",
+      "parallel_residual": true, "budgets": [], "parameters": 5000, "mlp_parameters": 2208,
+      "mlp_flops": 4096, "parameters_deviation_percent": 0, "flops_deviation_percent": 0}],
+      "verdicts": [], "topology": [], "comparisons": [
+      {"treated": "affine-middle/trained", "control": "uniform/trained", "text": "unseen",
+       "kind": "equal-parameters", "delta_percent": -2.5, "ci_low_percent": -3,
+       "ci_high_percent": -2},
+      {"treated": "routed-middle-flops/hard", "control": "uniform/trained", "text": "unseen",
+       "kind": "equal-flops", "delta_percent": 1.5, "ci_low_percent": 1, "ci_high_percent": 2},
+      {"treated": "own/trained", "control": "uniform/trained", "text": "unseen",
+       "kind": "equal-flops", "delta_percent": 9, "ci_low_percent": 8, "ci_high_percent": 10,
+       "verdict": "worse"}]})");
+  result["comparisons"][0]["verdict"] = by_parameters;
+  result["comparisons"][1]["verdict"] = by_flops;
+  return result;
+}
+
+/// Twins whose sequential one is `verdict` to linearise.
+inline Json planted_twins(const std::string& verdict) {
+  Json result = planted_json("twins", R"({"arms": [{"name": "parallel"}, {"name": "sequential"}],
+      "verdicts": [], "comparisons": [], "topology": [{"treated": "sequential",
+      "control": "parallel", "treated_percent": [2, 3], "control_percent": [5, 5.5],
+      "difference_percent": [-3, -2.5], "interval_percent": [-5.5, 0.25]}]})");
+  result["topology"][0]["verdict"] = verdict;
+  return result;
+}
+
 /// Everything that a report can hold, of a model with so many layers.
 inline wanamaker::ModelResults planted_model(int layers) {
   wanamaker::ModelResults model;
@@ -232,7 +261,9 @@ inline wanamaker::ModelResults planted_model(int layers) {
       {"marginal", planted_marginal()},
       {"forensics", planted_forensics()},
       {"progressive", planted_training("progressive", "progressive/final", "does not hold")},
-      {"two-phase", planted_training("two-phase", "two-phase/hard", "cannot be decided here")}};
+      {"two-phase", planted_training("two-phase", "two-phase/hard", "cannot be decided here")},
+      {"budgets", planted_budgets("better", "undecided")},
+      {"twins", planted_twins("better")}};
   model.times = {{"sweep", {{"schema", "wanamaker/1"}, {"seconds", 81.4}, {"threads", 2}}}};
   return model;
 }

@@ -343,6 +343,28 @@ TEST_CASE("claims 10 to 12 follow the trained models") {
   CHECK(state_of(13, model) == ClaimState::undecided);
 }
 
+TEST_CASE("claims 9 and 13 follow models from nothing") {
+  const auto twins = [](const char* verdict) {
+    return state_of(9, with_result("twins", planted_twins(verdict)));
+  };
+  CHECK(twins("worse") == ClaimState::does_not_hold);
+  CHECK(twins("better") == ClaimState::undecided);  // the other half: a ladder of sizes
+  CHECK(twins("undecided") == ClaimState::undecided);
+  const auto budgets = [](const char* by_parameters, const char* by_flops) {
+    return state_of(13, with_result("budgets", planted_budgets(by_parameters, by_flops)));
+  };
+  CHECK(budgets("better", "better") == ClaimState::holds);
+  CHECK(budgets("better", "undecided") == ClaimState::undecided);
+  CHECK(budgets("better", "worse") == ClaimState::undecided);
+  CHECK(budgets("worse", "worse") == ClaimState::does_not_hold);
+  const ModelResults model = planted_model(3);
+  const ClaimAnswer nine = claim_answer(published_claims[8], model);
+  CHECK(nine.found.find("−2.75 points of perplexity [−5.50, +0.25]") != nine.found.npos);
+  const ClaimAnswer thirteen = claim_answer(published_claims[12], model);
+  CHECK(thirteen.found.find("equal parameters 1 of 1 better") != thirteen.found.npos);
+  CHECK(thirteen.found.find("equal FLOPs 0 of 1 better") != thirteen.found.npos);
+}
+
 TEST_CASE("a published procedure, faults included, decides nothing about single layers") {
   Json sweep = planted_sweep({{}, {}, {}});
   sweep["protocol"]["name"] = "paper-rows";

@@ -276,6 +276,33 @@ TEST_CASE("a hard gate that routes nothing is the dense model, one that routes a
   CHECK(all == 7);
 }
 
+TEST_CASE("a model of unequal widths computes the same when it is padded to one") {
+  PlanBackend backend;
+  const std::vector<TokenId> tokens{3, 1, 4, 1, 5, 9, 2};
+  const PackedBatch<PlanBackend> batch(backend, tokens);
+  Workspace<PlanBackend> workspace(backend);
+  for (const Family family : {Family::gpt2, Family::gpt_neox, Family::llama}) {
+    const ModelConfig config = plan_config(family);
+    const MlpPlan plan = parse_mlp_plan("0:dense:5,1:zero,2:dense:41", config);
+    CHECK(is_paddable(plan));
+    AnyTransformer<PlanBackend> model = make_model(backend, config, plan);
+    RandomStream random(13);
+    for (const auto& p : parameters<PlanBackend>(model)) {
+      for (Index i = 0; i < p.value.size(); ++i) p.value.data[i] = 0.4 * random.normal();
+    }
+    const auto padded = padded_model(backend, model, plan);
+    CHECK(padded.config().hidden == 41);
+    CHECK(padded.mlp(1).cost(1).parameters == padded.mlp(2).cost(1).parameters);
+    const auto losses = [&](const AnyTransformer<PlanBackend>& of) {
+      auto residual = make_matrix(backend, batch.rows(), config.width);
+      of.forward(backend, batch, residual.view(), workspace);
+      return of.token_losses(backend, residual.view(), all_next_tokens(batch), workspace);
+    };
+    CHECK(all_close(losses(padded), losses(model), 0, 1e-13));
+  }
+  CHECK_FALSE(is_paddable(plan_of(every_kind)));
+}
+
 TEST_CASE("the weight of sparsity rises to its value and reaches every learned gate") {
   const SparsityOptions options{.weight = 0.6, .warm_up = 3};
   CHECK(options.at(0) == 0.6 * 1.0 / 3.0);

@@ -347,11 +347,67 @@ inline ClaimAnswer answer_overfitting(const ModelResults& model) {
   return not_measured("control");
 }
 
-inline ClaimAnswer answer_architecture(const std::vector<LayerFigures>& layers) {
+/// Twins speak of the claim's first half alone: that the sequential residual is the easy one.
+inline ClaimAnswer answer_architecture(const std::vector<LayerFigures>& layers,
+                                       const ResultView& twins) {
   const auto cost = median_of(values_of(layers, [](const auto& l) { return l.ridge.value; }));
-  if (!cost) return not_measured("sweep");
-  return {ClaimState::undecided, "median layer costs " + change_text(cost) + " %",
-          "twins trained alike but for their topology, three seeds each, and three sizes"};
+  const ResultView topology = twins.item("topology", "treated", "sequential");
+  if (!cost && !topology) return not_measured("twins");
+  ClaimAnswer answer;
+  if (cost) answer.found = "median layer costs " + change_text(cost) + " %";
+  answer.needed =
+      "twins trained alike but for their topology, three seeds each (study twins), and three sizes";
+  if (!topology) return answer;
+  std::vector<double> differences;
+  for (const ResultView& d : topology.items("difference_percent")) {
+    differences.push_back(d.as_number());
+  }
+  const auto range = topology.range("interval_percent");
+  answer.found += std::string(cost ? "; " : "") + "sequential against its parallel twin: median " +
+                  "layer costs " + change_text(median_of(differences)) + " points of perplexity" +
+                  (range ? " " + range_text(range->low, range->high) : "") + ", median of " +
+                  std::to_string(differences.size()) + " seeds";
+  const std::string verdict = topology.text("verdict");
+  if (verdict == "worse") answer.state = ClaimState::does_not_hold;
+  answer.needed = verdict == "undecided"
+                      ? "more seeds to tell the twins apart, and twins of three sizes"
+                      : "twins of three sizes, for whether larger is cheaper";
+  return answer;
+}
+
+/// The named ways to give the middle layers less nonlinearity.
+inline bool is_of_lesser_middle(const ResultView& comparison) {
+  const std::string treated = comparison.text("treated");
+  for (const char* name : {"thin-middle", "affine-middle", "hybrid-middle", "routed-middle"}) {
+    if (treated.starts_with(name)) return true;
+  }
+  return false;
+}
+
+/// "at equal parameters 1 of 4 better than uniform, 2 worse".
+inline std::string budget_text(const std::string& kind, const ClaimTally& tally) {
+  return "at " + kind + " " + tally.of_total(tally.yes) + " better than uniform, " +
+         std::to_string(tally.no) + " worse";
+}
+
+inline ClaimAnswer answer_budgets(const ResultView& budgets) {
+  ClaimTally parameters, flops;
+  for (const ResultView& c : budgets.items("comparisons")) {
+    if (!is_of_lesser_middle(c)) continue;
+    const bool better = c.text("verdict") == "better", worse = c.text("verdict") == "worse";
+    if (c.text("kind") == "equal-parameters") parameters.count(better, worse);
+    if (c.text("kind") == "equal-flops") flops.count(better, worse);
+  }
+  if (parameters.total == 0 || flops.total == 0) return not_measured("budgets");
+  ClaimAnswer answer;
+  answer.found =
+      budget_text("equal parameters", parameters) + "; " + budget_text("equal FLOPs", flops);
+  if (parameters.yes > 0 && flops.yes > 0) answer.state = ClaimState::holds;
+  if (parameters.no == parameters.total && flops.no == flops.total) {
+    answer.state = ClaimState::does_not_hold;
+  }
+  if (answer.state == ClaimState::undecided) answer.needed = "more seeds, documents and steps";
+  return answer;
 }
 
 inline ClaimAnswer answer_by_number(int number, const ModelResults& model) {
@@ -377,7 +433,7 @@ inline ClaimAnswer answer_by_number(int number, const ModelResults& model) {
     case 8:
       return answer_features(model.result("features"), model.result("clusters"));
     case 9:
-      return answer_architecture(layers);
+      return answer_architecture(layers, model.result("twins"));
     case 10:
       return answer_training(model.result("progressive"), "progressive", "final");
     case 11:
@@ -385,8 +441,7 @@ inline ClaimAnswer answer_by_number(int number, const ModelResults& model) {
     case 12:
       return answer_overfitting(model);
     default:
-      return {ClaimState::undecided, "not measured",
-              "models trained with less nonlinearity at equal parameters and FLOPs"};
+      return answer_budgets(model.result("budgets"));
   }
 }
 

@@ -18,9 +18,9 @@ namespace wanamaker::inline WANAMAKER_ABI {
 
 /// Commands whose results are read.
 inline constexpr std::array result_commands = {
-    "perplexity",  "sweep",     "gate-curve", "compound", "probe",
-    "transfer",    "clusters",  "features",   "marginal", "forensics",
-    "progressive", "two-phase", "control",    "pretrain", "generate"};
+    "perplexity", "sweep",    "gate-curve", "compound",  "probe",       "transfer",
+    "clusters",   "features", "marginal",   "forensics", "progressive", "two-phase",
+    "control",    "pretrain", "generate",   "budgets",   "twins"};
 
 /// What was measured of one model.
 struct ModelResults {
