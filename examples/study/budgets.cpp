@@ -67,7 +67,7 @@ wanamaker::BudgetPlan plan_of(const Options& options, const wanamaker::ModelConf
   return wanamaker::budgets_plan(config, asked_plans(options.budgets, config), budget);
 }
 
-// Everything that a model with one seed depends on; which others there are is not among it.
+// Everything that stored models depend on; the seeds are not among it.
 std::string settings_of(const BudgetTask& task) {
   wanamaker::Sha256 hash;
   hash.update_field(wanamaker::protocol_hash(task.protocol));
@@ -75,15 +75,14 @@ std::string settings_of(const BudgetTask& task) {
   for (const wanamaker::BudgetArm& arm : task.plan.arms) {
     hash.update_field(arm.name).update_field(wanamaker::text_of(arm.plan));
   }
-  for (const Index d : task.splits.train.documents) {
-    hash.update_number(static_cast<std::uint64_t>(d));
-  }
-  for (const Index d : task.splits.report.documents) {
-    hash.update_number(static_cast<std::uint64_t>(d));
+  for (const std::vector<Index>* documents :
+       {&task.splits.train.documents, &task.splits.fit.documents, &task.splits.report.documents}) {
+    hash.update_number(documents->size());
+    for (const Index d : *documents) hash.update_number(static_cast<std::uint64_t>(d));
   }
   const wanamaker::PretrainOptions& training = task.options.training;
-  for (const Index n :
-       {training.window, training.sequences, training.training.steps, training.sparsity.warm_up}) {
+  for (const Index n : {training.window, training.sequences, training.training.steps,
+                        training.sparsity.warm_up, Index{training.recompute}}) {
     hash.update_number(static_cast<std::uint64_t>(n));
   }
   for (const double x : {training.sparsity.weight, task.options.rho}) {
