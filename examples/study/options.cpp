@@ -762,7 +762,7 @@ void apply_quick_budgets(Options& o) {
   PretrainFlags& p = o.pretrain;
   const PretrainFlags usual;
   if (p.depth == usual.depth) p.depth = 4;
-  if (p.steps == usual.steps) p.steps = 60;
+  if (p.steps == usual.steps) p.steps = 120;
   if (p.sparsity_warm_up == usual.sparsity_warm_up) p.sparsity_warm_up = 20;
   o.tokens.fit = std::min<Index>(o.tokens.fit, 8000);
 }

@@ -156,7 +156,7 @@ TEST_CASE("budgets and twins are trained, resumed byte for byte, and reported") 
   const Outcome paired = run_study(deep_command("twins", texts, out, twins), page);
   INFO(paired.errors);
   REQUIRE(paired.code == 0);
-  CHECK(read_bytes(page).starts_with("sequential: "));
+  CHECK(read_bytes(page).starts_with("sequential against parallel: "));
   CHECK(fs::exists(out / "models" / "sequential-seed-2" / "model.safetensors"));
   CHECK(run_study("report " + quoted(out)).code == 0);
   CHECK(read_bytes(out / "report.md").find("sequential against its parallel twin") !=

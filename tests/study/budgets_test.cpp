@@ -290,7 +290,7 @@ TEST_CASE("twins differ in their topology alone, and their layers' maps are meas
     std::sort(percents.begin(), percents.end());
     CHECK(std::abs(finding.treated_percent[s] - 0.5 * (percents[1] + percents[2])) < 1e-9);
   }
-  CHECK(budgets_headline(result).starts_with("sequential: "));
+  CHECK(budgets_headline(result).starts_with("sequential against parallel: "));
 }
 
 TEST_CASE("the topologies' difference is that of median layers, over seeds") {

@@ -9,6 +9,7 @@
 #include "wanamaker/report/finetune_tables.hpp"
 #include "wanamaker/stats/correlation.hpp"
 #include "wanamaker/study/budget_result.hpp"
+#include "wanamaker/study/finetune_comparison.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -102,17 +103,34 @@ inline std::string budget_verdict_line(const BudgetResult& r, const TreatedVerdi
          signed_text(c.documents.delta_percent, 2) + " % perplexity, over documents " +
          interval_text(c.documents) + ", over seeds " + interval_text(c.seeds) +
          "; not worse by more than " + fixed_text(r.options.margin_percent, 1) +
-         " %: " + verdict_text(v.kept.verdict) + ".\n";
+         " %: " + verdict_text(v.kept.verdict) + flops_taken_text(r, v) + ".\n";
 }
 
 inline std::string topology_line(const TopologyFinding& f) {
-  const char* verdict = f.verdict == ContrastVerdict::better  ? "cheaper to linearise"
-                        : f.verdict == ContrastVerdict::worse ? "dearer to linearise"
-                                                              : "not told apart in linearising";
-  return f.treated + ": " + verdict + " than " + f.control + ": median layer " +
-         signed_text(mean_of(f.treated_percent), 2) + " % against " +
-         signed_text(mean_of(f.control_percent), 2) + " % perplexity, difference over seeds " +
+  const char* verdict = f.verdict == ContrastVerdict::better ? "cheaper to linearise"
+                        : f.verdict == ContrastVerdict::worse
+                            ? "dearer to linearise"
+                            : "no difference in linearising shown";
+  return f.treated + " against " + f.control + ": " + verdict + ", median layer " +
+         signed_text(mean_of(f.treated_percent), 2) + " % perplexity against " +
+         signed_text(mean_of(f.control_percent), 2) + " %, difference over seeds " +
          interval_text(f.interval) + " points.\n";
+}
+
+/// The share of the control's MLP FLOPs that the model took as its gates routed, mean over seeds.
+inline double flops_taken(const BudgetResult& r, const PointName& point) {
+  double sum = 0;
+  for (const std::uint64_t seed : r.options.seeds) {
+    sum += point_of(r.runs, point, seed).flops_fraction_mlp;
+  }
+  return sum / static_cast<double>(r.options.seeds.size());
+}
+
+/// Empty for models that learn no routing.
+inline std::string flops_taken_text(const BudgetResult& r, const TreatedVerdict& v) {
+  if (!has_kind(arm_named(r, v.point.arm).arm.plan, MlpKind::gated)) return "";
+  return "; as it routed, its MLPs took " + fixed_text(100 * flops_taken(r, v.point), 1) +
+         " % of the uniform ones' FLOPs";
 }
 
 }  // namespace detail
