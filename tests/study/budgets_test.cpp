@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "planted_model.hpp"
+#include "report/json_schema.hpp"
 #include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/report/budget_report.hpp"
 
@@ -109,6 +110,13 @@ std::vector<std::string> names_of(const BudgetPlan& plan) {
   return names;
 }
 
+/// What docs/results.schema.json has against the result's file.
+std::string schema_fault(const BudgetResult& result) {
+  const std::string schema = std::string(WANAMAKER_SOURCE_DIR) + "/docs/results.schema.json";
+  return JsonSchema(parse_json_file(schema))
+      .fault(parse_json(json_of(result).dump(), result.command));
+}
+
 /// A run of three layers whose linearising costs so many per cent each.
 ArmRun planted_costs(const std::string& arm, std::uint64_t seed, const std::vector<double>& costs) {
   const auto point = [](std::string stage, double nll) {
@@ -167,6 +175,7 @@ TEST_CASE("an arm like the control differs by nothing, others by the pairs of th
   const std::string headline = budgets_headline(result);
   CHECK(headline.starts_with("same at equal parameters and FLOPs: undecided against uniform, "));
   CHECK(result.runs.size() == 12);
+  CHECK(schema_fault(result) == "");
   for (const FinetuneComparison& c : result.comparisons) {
     CAPTURE(text_of(c.contrast.treated));
     std::vector<double> expected;
@@ -229,6 +238,7 @@ TEST_CASE("learned routing is evaluated hard, at the FLOPs that it really takes"
     flops += 16 + f * 128 + (1 - f) * 27 * 32;
   }
   CHECK(is_mixed);
+  CHECK(budgets_headline(result).find("as it routed, its MLPs took ") != std::string::npos);
   CHECK(std::abs(hard.flops_fraction_mlp - flops / 4096) < 1e-12);
   CHECK(std::abs(soft.flops_fraction_mlp - (2 * 1024 + 2 * (16 + 128 + 27 * 32)) / 4096.0) < 1e-12);
 }
@@ -291,6 +301,7 @@ TEST_CASE("twins differ in their topology alone, and their layers' maps are meas
     CHECK(std::abs(finding.treated_percent[s] - 0.5 * (percents[1] + percents[2])) < 1e-9);
   }
   CHECK(budgets_headline(result).starts_with("sequential against parallel: "));
+  CHECK(schema_fault(result) == "");
 }
 
 TEST_CASE("the topologies' difference is that of median layers, over seeds") {

@@ -11,6 +11,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// How models from scratch are trained and compared.
 struct BudgetOptions {
   std::vector<std::uint64_t> seeds{1, 2, 3};  ///< of initial values and of the windows' order
   PretrainOptions training{};                 ///< seed and plan are the arms'
@@ -63,6 +64,7 @@ struct TopologyFinding {
   ContrastVerdict verdict = ContrastVerdict::undecided;  ///< better: cheaper to linearise
 };
 
+/// What was trained, and what can be said of it.
 struct BudgetResult {
   std::string command{};
   Protocol protocol{};

@@ -17,6 +17,7 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
+/// What a layer of a plan computes in the MLP's place.
 enum class MlpKind {
   dense,     ///< the family's MLP with H hidden units
   affine,    ///< x·W + b
