@@ -96,16 +96,6 @@ inline std::string budgets_text(const BudgetArm& arm) {
   return arm.budgets.front() == BudgetKind::parameters ? "equal parameters" : "equal FLOPs";
 }
 
-inline std::string budget_verdict_line(const BudgetResult& r, const TreatedVerdict& v) {
-  const FinetuneComparison& c = comparison_of(r, v.point);
-  return v.point.arm + " at " + budgets_text(arm_named(r, v.point.arm).arm) + ": " +
-         std::string(name_of(c.verdict)) + " against " + c.contrast.control.arm + ", " +
-         signed_text(c.documents.delta_percent, 2) + " % perplexity, over documents " +
-         interval_text(c.documents) + ", over seeds " + interval_text(c.seeds) +
-         "; not worse by more than " + fixed_text(r.options.margin_percent, 1) +
-         " %: " + verdict_text(v.kept.verdict) + flops_taken_text(r, v) + ".\n";
-}
-
 inline std::string topology_line(const TopologyFinding& f) {
   const char* verdict = f.verdict == ContrastVerdict::better ? "cheaper to linearise"
                         : f.verdict == ContrastVerdict::worse
@@ -131,6 +121,16 @@ inline std::string flops_taken_text(const BudgetResult& r, const TreatedVerdict&
   if (!has_kind(arm_named(r, v.point.arm).arm.plan, MlpKind::gated)) return "";
   return "; as it routed, its MLPs took " + fixed_text(100 * flops_taken(r, v.point), 1) +
          " % of the uniform ones' FLOPs";
+}
+
+inline std::string budget_verdict_line(const BudgetResult& r, const TreatedVerdict& v) {
+  const FinetuneComparison& c = comparison_of(r, v.point);
+  return v.point.arm + " at " + budgets_text(arm_named(r, v.point.arm).arm) + ": " +
+         std::string(name_of(c.verdict)) + " against " + c.contrast.control.arm + ", " +
+         signed_text(c.documents.delta_percent, 2) + " % perplexity, over documents " +
+         interval_text(c.documents) + ", over seeds " + interval_text(c.seeds) +
+         "; not worse by more than " + fixed_text(r.options.margin_percent, 1) +
+         " %: " + verdict_text(v.kept.verdict) + flops_taken_text(r, v) + ".\n";
 }
 
 }  // namespace detail
