@@ -243,6 +243,22 @@ TEST_CASE("learned routing is evaluated hard, at the FLOPs that it really takes"
   CHECK(std::abs(soft.flops_fraction_mlp - (2 * 1024 + 2 * (16 + 128 + 27 * 32)) / 4096.0) < 1e-12);
 }
 
+TEST_CASE("a gate that routes less than was expected is beyond its budget of FLOPs") {
+  BudgetBench bench;
+  BudgetInput<B> input = bench.input();
+  input.options.routed = 0.9;
+  const BudgetPlan plan = budgets_plan(bench.config, {{"routed", "middle:gated:?"}}, input.options);
+  REQUIRE(plan.arms.size() == 3);
+  const BudgetResult result = run_budgets(input, plan);
+  REQUIRE(result.comparisons.size() == 2);
+  CHECK(result.comparisons[0].contrast.kind == ControlKind::equal_parameters);
+  CHECK(result.comparisons[1].contrast.kind == ControlKind::other_budget);
+  CHECK(budget_run(result, "routed-flops", 4).points.back().flops_fraction_mlp > 1.01);
+  input.options.routed = 1;
+  CHECK_THROWS_AS(budgets_plan(bench.config, {{"routed", "middle:gated:?"}}, input.options),
+                  DataError);
+}
+
 TEST_CASE("budgets are the same for one thread and two, and after lost parts and a stop") {
   const auto json_with = [](ExecutorRef executor, const FinetuneCheckpoint& stored,
                             const std::optional<fs::path>& folder = {}, Index stop_at = -1) {

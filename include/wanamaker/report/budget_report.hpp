@@ -90,10 +90,16 @@ inline const BudgetArmResult& arm_named(const BudgetResult& r, const std::string
 }
 
 /// "equal parameters and FLOPs".
-inline std::string budgets_text(const BudgetArm& arm) {
-  if (arm.budgets.empty()) return "another budget";
-  if (arm.budgets.size() == 2) return "equal parameters and FLOPs";
-  return arm.budgets.front() == BudgetKind::parameters ? "equal parameters" : "equal FLOPs";
+inline std::string budgets_text(const BudgetResult& r, const PointName& point) {
+  std::string text;
+  for (const FinetuneComparison& c : r.comparisons) {
+    if (!(c.contrast.treated == point)) continue;
+    if (c.contrast.kind == ControlKind::other_budget) return "another budget";
+    const bool is_parameters = c.contrast.kind == ControlKind::equal_parameters;
+    text +=
+        std::string(text.empty() ? "equal " : " and ") + (is_parameters ? "parameters" : "FLOPs");
+  }
+  return text;
 }
 
 inline std::string topology_line(const TopologyFinding& f) {
@@ -107,30 +113,22 @@ inline std::string topology_line(const TopologyFinding& f) {
          interval_text(f.interval) + " points.\n";
 }
 
-/// The share of the control's MLP FLOPs that the model took as its gates routed, mean over seeds.
-inline double flops_taken(const BudgetResult& r, const PointName& point) {
-  double sum = 0;
-  for (const std::uint64_t seed : r.options.seeds) {
-    sum += point_of(r.runs, point, seed).flops_fraction_mlp;
-  }
-  return sum / static_cast<double>(r.options.seeds.size());
-}
-
 /// Empty for models that learn no routing.
 inline std::string flops_taken_text(const BudgetResult& r, const TreatedVerdict& v) {
   if (!has_kind(arm_named(r, v.point.arm).arm.plan, MlpKind::gated)) return "";
-  return "; as it routed, its MLPs took " + fixed_text(100 * flops_taken(r, v.point), 1) +
+  return "; as it routed, its MLPs took " +
+         fixed_text(100 * mean_flops_fraction(r.runs, v.point, r.options.seeds), 1) +
          " % of the uniform ones' FLOPs";
 }
 
 inline std::string budget_verdict_line(const BudgetResult& r, const TreatedVerdict& v) {
   const FinetuneComparison& c = comparison_of(r, v.point);
-  return v.point.arm + " at " + budgets_text(arm_named(r, v.point.arm).arm) + ": " +
-         std::string(name_of(c.verdict)) + " against " + c.contrast.control.arm + ", " +
-         signed_text(c.documents.delta_percent, 2) + " % perplexity, over documents " +
-         interval_text(c.documents) + ", over seeds " + interval_text(c.seeds) +
-         "; not worse by more than " + fixed_text(r.options.margin_percent, 1) +
-         " %: " + verdict_text(v.kept.verdict) + flops_taken_text(r, v) + ".\n";
+  return v.point.arm + " at " + budgets_text(r, v.point) + ": " + std::string(name_of(c.verdict)) +
+         " against " + c.contrast.control.arm + ", " + signed_text(c.documents.delta_percent, 2) +
+         " % perplexity, over documents " + interval_text(c.documents) + ", over seeds " +
+         interval_text(c.seeds) + "; not worse by more than " +
+         fixed_text(r.options.margin_percent, 1) + " %: " + verdict_text(v.kept.verdict) +
+         flops_taken_text(r, v) + ".\n";
 }
 
 }  // namespace detail

@@ -322,7 +322,7 @@ class BudgetStudy {
     for (std::size_t a = 1; a < plan_.arms.size(); ++a) {
       const BudgetArm& arm = plan_.arms[a];
       const PointName point = point_of_arm(arm);
-      for (const ControlKind kind : kinds_of(arm)) {
+      for (const ControlKind kind : kinds_of(arm, result.runs)) {
         result.comparisons.push_back(comparisons.compare({point, baseline, kind}, unseen_text));
       }
       result.verdicts.push_back(
@@ -331,14 +331,23 @@ class BudgetStudy {
     if (plan_.linearises) add_linearised(comparisons, result);
   }
 
-  static std::vector<ControlKind> kinds_of(const BudgetArm& arm) {
+  /// A gate that was learned may have routed so little that the model is beyond its budget of
+  /// FLOPs.
+  std::vector<ControlKind> kinds_of(const BudgetArm& arm, const std::vector<ArmRun>& runs) const {
     std::vector<ControlKind> kinds;
     for (const BudgetKind kind : arm.budgets) {
-      kinds.push_back(kind == BudgetKind::parameters ? ControlKind::equal_parameters
-                                                     : ControlKind::equal_flops);
+      if (kind == BudgetKind::parameters) kinds.push_back(ControlKind::equal_parameters);
+      if (kind == BudgetKind::flops && keeps_flops(arm, runs)) {
+        kinds.push_back(ControlKind::equal_flops);
+      }
     }
     if (kinds.empty()) kinds.push_back(ControlKind::other_budget);
     return kinds;
+  }
+
+  bool keeps_flops(const BudgetArm& arm, const std::vector<ArmRun>& runs) const {
+    return mean_flops_fraction(runs, point_of_arm(arm), in_.options.seeds) <=
+           1 + in_.options.tolerance_percent / 100;
   }
 
   /// Each layer's map against the same model with its MLP, and the topologies' medians.

@@ -76,6 +76,14 @@ inline const FinetunePoint& point_of(const std::vector<ArmRun>& runs, const Poin
   throw_no_point(name);
 }
 
+/// The point's flops_fraction_mlp, mean over seeds.
+inline double mean_flops_fraction(const std::vector<ArmRun>& runs, const PointName& point,
+                                  const std::vector<std::uint64_t>& seeds) {
+  double sum = 0;
+  for (const std::uint64_t seed : seeds) sum += point_of(runs, point, seed).flops_fraction_mlp;
+  return sum / static_cast<double>(seeds.size());
+}
+
 /// Losses of two points on a text with one seed, by document.
 inline PairedSums paired_sums(const TextLosses& control, const TextLosses& treated) {
   PairedSums sums{.tokens = control.tokens, .difference_nats = {}, .baseline_nats = control.nll};

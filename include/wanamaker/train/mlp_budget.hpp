@@ -99,21 +99,23 @@ inline MlpPlan with_size(MlpPlan plan, Index size) {
 
 /// The plan with the one size in the place of every "?" with which all MLPs together come nearest
 /// to `target` parameters or FLOPs a token; costs are linear in the size. A plan without "?" stays.
-/// Throws DataError ("training/mlp-budget") where the rest of the plan leaves less than one unit.
+/// Throws DataError ("training/mlp-budget") where the rest of the plan leaves less than one unit,
+/// or the size takes nothing since all tokens are routed past it.
 inline MlpPlan solve_plan(const ModelConfig& c, const MlpPlan& plan, BudgetKind kind, double target,
                           double routed) {
   if (!is_to_solve(plan)) return plan;
   const double fixed = planned_cost(c, with_size(plan, 0), routed).of(kind);
   const double unit = planned_cost(c, with_size(plan, 1), routed).of(kind) - fixed;
   const double size = std::round((target - fixed) / unit);
-  if (size >= 1) return with_size(plan, static_cast<Index>(size));
+  constexpr double largest = 1 << 24;
+  if (size >= 1 && size <= largest) return with_size(plan, static_cast<Index>(size));
   throw DataError({.id = "training/mlp-budget",
                    .where = "plan " + text_of(plan),
-                   .what = "the other layers leave nothing for what is solved for",
+                   .what = "no size spends what the other layers leave",
                    .expected = "at most " + detail::number_text(target - unit) + " " +
                                std::string(name_of(kind)) + " of MLPs without it",
                    .found = detail::number_text(fixed),
-                   .mend = "give the other layers fewer units"});
+                   .mend = "give the other layers fewer units, or let gates route fewer tokens"});
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI
