@@ -43,7 +43,7 @@ std::string results_of(const fs::path& out) {
 std::string deep_command(const std::string& name, const fs::path& texts, const fs::path& out,
                          const std::string& more) {
   return name +
-         " --quick --quiet --threads 2 --width 8 --depth 4 --heads 1 --window 16 --vocabulary 270 "
+         " --quick --quiet --width 8 --depth 4 --heads 1 --window 16 --vocabulary 270 "
          "--steps 4 --warm-up 1 --checkpoint-every 2 --report-tokens 400 --text " +
          quoted(texts) + " --out " + quoted(out) + " " + more;
 }
