@@ -124,7 +124,7 @@ inline FigureBlock budgets_figure(const ResultView& run) {
   return {title,
           "",
           {forest_svg({{"95 % over documents", 0}, {"95 % over seeds", 1}}, rows, title,
-                      "perplexity, per cent; below 0: better", 176)},
+                      "perplexity, %; below 0: better", 176)},
           "equal-parameters, equal-flops: the MLPs take as much as the uniform model's. full: a "
           "layer's fitted map against the same model with its MLP.",
           comparison_table(comparisons)};
