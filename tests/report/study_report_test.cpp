@@ -357,6 +357,10 @@ TEST_CASE("claims 9 and 13 follow models from nothing") {
   CHECK(budgets("better", "undecided") == ClaimState::undecided);
   CHECK(budgets("better", "worse") == ClaimState::undecided);
   CHECK(budgets("worse", "worse") == ClaimState::does_not_hold);
+  Json two = planted_budgets("better", "better");
+  two["comparisons"].push_back(two["comparisons"][0]);
+  two["comparisons"][3]["verdict"] = "undecided";  // one of two is no majority
+  CHECK(state_of(13, with_result("budgets", two)) == ClaimState::undecided);
   const ModelResults model = planted_model(3);
   const ClaimAnswer nine = claim_answer(published_claims[8], model);
   CHECK(nine.found.find("−2.75 points of perplexity [−5.50, +0.25]") != nine.found.npos);
