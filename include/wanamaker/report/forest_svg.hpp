@@ -66,7 +66,7 @@ inline std::string forest_svg(const std::vector<ForestSeries>& series,
   const double top = 6 + legend * static_cast<double>(series.size());
   const double bottom = top + row_height * static_cast<double>(rows.size());
   const std::vector<double> values = detail::forest_values(rows);
-  const PlotScale scale(values, label_width + 4, width - 8, 40, spreads_widely(values) ? 1 : 0);
+  const PlotScale scale(values, label_width + 4, width - 18, 40, spreads_widely(values) ? 1 : 0);
   SvgCanvas canvas(width, bottom + 40, title);
   for (std::size_t s = 0; s < series.size(); ++s) {
     detail::add_legend_entry(canvas, series[s].style, label_width + 4,

@@ -108,7 +108,7 @@ inline ReportTable topology_table(const ResultView& topology) {
   return table;
 }
 
-/// Models from nothing against the first of them, all in one picture.
+/// Models from nothing against the first of them, all in one picture; there is a comparison.
 inline FigureBlock budgets_figure(const ResultView& run) {
   std::vector<ForestRow> rows;
   std::vector<ResultView> comparisons;
@@ -118,9 +118,8 @@ inline FigureBlock budgets_figure(const ResultView& run) {
     const bool is_again = !rows.empty() && rows.back().label == label;  // for another budget
     if (!is_again) rows.push_back({label, estimates_of_training(c)});
   }
-  const std::string title = "models from nothing against " +
-                            (rows.empty() ? "" : comparisons.front().text("control")) +
-                            ", on unseen text";
+  const std::string title =
+      "models from nothing against " + comparisons.front().text("control") + ", on unseen text";
   return {title,
           "",
           {forest_svg({{"95 % over documents", 0}, {"95 % over seeds", 1}}, rows, title,
@@ -143,7 +142,7 @@ inline void add_budgets(ReportDocument& document, const std::string& command,
                   text_or_dash(topology.text("verdict")) + ".");
     document.table(topology_table(topology));
   }
-  document.figure(budgets_figure(run));
+  if (!run.items("comparisons").empty()) document.figure(budgets_figure(run));
 }
 
 }  // namespace detail
