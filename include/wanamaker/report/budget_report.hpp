@@ -61,18 +61,11 @@ inline OrderedJson json_of(const TopologyFinding& f) {
 
 /// budgets.json, twins.json.
 inline OrderedJson json_of(const BudgetResult& r) {
-  return {{"schema", "wanamaker/1"},
-          {"command", r.command},
-          {"protocol", json_of(r.protocol)},
-          {"model", json_of(r.model)},
-          {"options", detail::json_of(r.options)},
-          {"train", {{"documents", r.train_documents}, {"tokens", r.train_tokens}}},
-          {"texts", detail::json_list(r.texts)},
-          {"arms", detail::json_list(r.arms)},
-          {"verdicts", detail::json_list(r.verdicts)},
-          {"topology", detail::json_list(r.topology)},
-          {"comparisons", detail::json_list(r.comparisons)},
-          {"runs", detail::json_list(r.runs)}};
+  OrderedJson json = detail::training_json(r, detail::json_of(r.options));
+  json["arms"] = detail::json_list(r.arms);
+  json["topology"] = detail::json_list(r.topology);
+  json["runs"] = detail::json_list(r.runs);
+  return json;
 }
 
 namespace detail {

@@ -129,21 +129,28 @@ inline OrderedJson json_of(const FinetuneOptions& o) {
           {"margin_percent", o.margin_percent}};
 }
 
-}  // namespace detail
-
-/// progressive.json, two-phase.json, control.json.
-inline OrderedJson json_of(const FinetuneResult& r) {
+/// What results of models that were trained have alike; runs are left to the end of the file.
+template <class Result>
+OrderedJson training_json(const Result& r, const OrderedJson& options) {
   return {{"schema", "wanamaker/1"},
           {"command", r.command},
           {"protocol", json_of(r.protocol)},
           {"model", json_of(r.model)},
-          {"options", detail::json_of(r.options)},
+          {"options", options},
           {"train", {{"documents", r.train_documents}, {"tokens", r.train_tokens}}},
-          {"texts", detail::json_list(r.texts)},
-          {"verdicts", detail::json_list(r.verdicts)},
-          {"comparisons", detail::json_list(r.comparisons)},
-          {"gaps", detail::json_list(r.gaps)},
-          {"runs", detail::json_list(r.runs)}};
+          {"texts", json_list(r.texts)},
+          {"verdicts", json_list(r.verdicts)},
+          {"comparisons", json_list(r.comparisons)}};
+}
+
+}  // namespace detail
+
+/// progressive.json, two-phase.json, control.json.
+inline OrderedJson json_of(const FinetuneResult& r) {
+  OrderedJson json = detail::training_json(r, detail::json_of(r.options));
+  json["gaps"] = detail::json_list(r.gaps);
+  json["runs"] = detail::json_list(r.runs);
+  return json;
 }
 
 namespace detail {

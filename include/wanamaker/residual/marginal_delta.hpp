@@ -113,10 +113,6 @@ struct PatchedCopies {
   std::vector<std::size_t> patch_of{};
 };
 
-}  // namespace detail
-
-namespace detail {
-
 /// Keeps ⟨∂L/∂r_i, change_i⟩ of the stream r that enters block `layer`.
 template <class B>
 struct SlopeWatcher {
@@ -136,8 +132,7 @@ struct SlopeWatcher {
 /// Marginal δ to first order of every row [T] of one layer alone, in nats: ⟨∂L/∂r_i, change_i⟩
 /// with L the summed NLL of the scored positions, `stream` r [T × d] the stream after the layer and
 /// `change` [T × d] what the stand-in adds to its MLP's output. Costs a forward and a backward pass
-/// of the blocks above. Throws what loss_and_gradients_from
-/// throws.
+/// of the blocks above. Throws what loss_and_gradients_from throws.
 template <class B>
 std::vector<double> first_order_from(B& backend, const AnyTransformer<B>& model, Index layer,
                                      const PackedBatch<B>& batch, const_matrix_view_t<B> stream,

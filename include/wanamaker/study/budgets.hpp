@@ -259,21 +259,25 @@ class BudgetStudy {
                                   in_.config.layers, in_.config.width, 0},
                         .options = in_.options};
     result.protocol.token_ids_hash = token_ids_hash(unseen_);
-    const TokenizedCorpus trained = documents_of(in_.corpus, in_.splits.train);
-    result.train_documents = static_cast<Index>(trained.documents.size());
-    result.train_tokens = trained.token_count() + result.train_documents;
+    result.train_documents = static_cast<Index>(in_.splits.train.documents.size());
+    result.train_tokens = result.train_documents;  // separators
+    for (const Index d : in_.splits.train.documents) {
+      result.train_tokens += std::ssize(in_.corpus.documents[static_cast<std::size_t>(d)].ids);
+    }
     result.texts = {{unseen_text, static_cast<Index>(unseen_.documents.size()), unseen_.scored(),
                      result.protocol.token_ids_hash}};
-    for (const BudgetArm& arm : plan_.arms) result.arms.push_back(described(arm));
+    const double shared = shared_parameters();
+    for (const BudgetArm& arm : plan_.arms) result.arms.push_back(described(arm, shared));
     result.model.parameters = result.arms.front().parameters;
     return result;
   }
 
-  BudgetArmResult described(const BudgetArm& arm) const {
+  /// `shared`: parameters of everything but MLPs.
+  BudgetArmResult described(const BudgetArm& arm, double shared) const {
     const double routed = in_.options.routed;
     const PlannedCost target = planned_cost(in_.config, control().plan, routed);
     BudgetArmResult result{.arm = arm, .mlps = planned_cost(in_.config, arm.plan, routed)};
-    result.parameters = shared_parameters() + result.mlps.parameters;
+    result.parameters = shared + result.mlps.parameters;
     result.parameters_deviation_percent =
         deviation_percent(result.mlps.parameters, target.parameters);
     result.flops_deviation_percent = deviation_percent(result.mlps.flops, target.flops);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "wanamaker/study/arm_model.hpp"
 #include "wanamaker/study/export_model.hpp"
+#include "wanamaker/train/model_copy.hpp"
 #include "wanamaker/train/model_shape.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -24,19 +24,6 @@ struct StoredArm {
   std::vector<GatedLayer> gated{};
 };
 
-/// Parameters that both have, by their names; the MLPs of affine layers are not among them.
-template <Backend B>
-AnyTransformer<B> with_values_of(B& backend, AnyTransformer<B>& from) {
-  std::map<std::string, matrix_view_t<B>> values;
-  for (const Parameter<B>& p : parameters<B>(from)) values.emplace(p.name, p.value);
-  AnyTransformer<B> model = make_model(backend, from.config());
-  for (const Parameter<B>& p : parameters<B>(model)) {
-    const auto found = values.find(p.name);
-    if (found != values.end()) ops::copy<B>(backend, found->second, p.value);
-  }
-  return model;
-}
-
 [[noreturn]] inline void throw_unwritable_form(Index layer, LayerForm form) {
   throw ProtocolError({.id = "protocol/not-stock",
                        .where = "export_arm, layer " + std::to_string(layer),
@@ -48,7 +35,8 @@ AnyTransformer<B> with_values_of(B& backend, AnyTransformer<B>& from) {
 
 template <Backend B>
 StoredArm<B> stored_arm(B& backend, ArmModel<B>& arm, double scale) {
-  StoredArm<B> stored{with_values_of(backend, arm.model()), arm.model().config()};
+  StoredArm<B> stored{make_model(backend, arm.model().config()), arm.model().config()};
+  copy_parameters_by_name(backend, arm.model(), stored.model);
   bool acts = false;
   for (Index layer = 0; layer < stored.config.layers; ++layer) {
     const AnyMlp<B>& own = arm.model().mlp(layer);

@@ -15,18 +15,17 @@
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
-/// Marginal δ to first order of the site's scored rows in nats, in their order, `surrogate` in the
-/// MLP's place at one of them at a time. Costs a forward and a backward pass of the blocks above.
+/// Marginal δ to first order of the site's scored rows in nats, in their order: `output` [T × d]
+/// for the MLP's at one of them at a time. Costs a forward and a backward pass of the blocks above.
 template <class B>
 std::vector<double> marginal_delta_at(B& backend, const AnyTransformer<B>& model,
-                                      const MlpSite<B>& site, const AnyMlp<B>& surrogate,
+                                      const MlpSite<B>& site, const_matrix_view_t<B> output,
                                       Workspace<B>& workspace) {
   const typename Workspace<B>::Frame frame(workspace);
   const matrix_view_t<B> stream = workspace.matrix(site.carry.rows, site.carry.cols);
   const matrix_view_t<B> change = workspace.matrix(site.carry.rows, site.carry.cols);
   ops::add<B>(backend, site.carry, site.mlp_output, stream);
-  surrogate.forward(backend, site.mlp_input, site.rows, change, workspace);
-  ops::subtract<B>(backend, change, site.mlp_output, change);
+  ops::subtract<B>(backend, output, site.mlp_output, change);
   const std::vector<double> all = first_order_from<B>(
       backend, model, site.layer, site.packed, stream, change, site.tokens.scored, workspace);
   std::vector<double> chosen;
@@ -57,14 +56,24 @@ class GatesOfDeltaFit {
   }
 
  private:
+  // [T × d], in the workspace's current frame.
+  matrix_view_t<B> map_outputs(const MlpSite<B>& site) const {
+    const matrix_view_t<B> mapped = c_.workspace.matrix(site.mlp_input.rows, site.mlp_input.cols);
+    surrogate_.forward(c_.backend, site.mlp_input, site.rows, mapped, c_.workspace);
+    return mapped;
+  }
+
   void fit(GatesOfDelta& result) {
     GateData<B> data = empty_gate_data(c_.backend, c_.gate->set, c_.model.config().width);
     std::vector<double> losses(c_.gate->baseline.size());
     std::vector<double> marginal;
     c_.gate->pass->visit([&](const MlpSite<B>& site) {
-      observe_site<B>(c_.backend, *c_.gate->pass, surrogate_, site, data, losses, c_.workspace);
+      const typename Workspace<B>::Frame frame(c_.workspace);
+      const matrix_view_t<B> mapped = map_outputs(site);
+      append_inputs(c_.backend, site, data, c_.workspace);
+      c_.gate->pass->losses_with(site, mapped, losses);
       const std::vector<double> own =
-          marginal_delta_at(c_.backend, c_.model, site, surrogate_, c_.workspace);
+          marginal_delta_at<B>(c_.backend, c_.model, site, mapped, c_.workspace);
       marginal.insert(marginal.end(), own.begin(), own.end());
     });
     data.delta = differences(losses, c_.gate->baseline);
@@ -124,8 +133,7 @@ class GatesOfDeltaFit {
   void measure_site(const MlpSite<B>& site, std::vector<double>& linear,
                     std::vector<std::vector<double>>& losses) {
     const typename Workspace<B>::Frame frame(c_.workspace);
-    const matrix_view_t<B> mapped = c_.workspace.matrix(site.mlp_input.rows, site.mlp_input.cols);
-    surrogate_.forward(c_.backend, site.mlp_input, site.rows, mapped, c_.workspace);
+    const matrix_view_t<B> mapped = map_outputs(site);
     // Only the last layer chooses from them.
     if (layer_ + 1 == c_.model.layers()) c_.report->pass->losses_with(site, mapped, linear);
     const VectorView<double> scores = c_.workspace.template vector<double>(site.mlp_input.rows);

@@ -54,8 +54,8 @@ inline PlannedCost family_mlp_cost(const ModelConfig& c, Index h) {
 inline PlannedCost gated_cost(const ModelConfig& c, Index h, double routed) {
   const PlannedCost mlp = family_mlp_cost(c, h), map = linear_cost(c.width, c.width),
                     gate = linear_cost(c.width, 1);
-  return {mlp.parameters + map.parameters + gate.parameters,
-          gate.flops + routed * map.flops + (1 - routed) * mlp.flops};
+  const GatedCost cost{{.flops = gate.flops}, {.flops = map.flops}, {.flops = mlp.flops}};
+  return {mlp.parameters + map.parameters + gate.parameters, cost.flops(routed)};
 }
 
 }  // namespace detail

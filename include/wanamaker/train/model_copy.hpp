@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 
 #include "wanamaker/backend/backend.hpp"
@@ -38,6 +39,20 @@ void copy_values(B& backend, const ParameterList<B>& from, const ParameterList<B
 }
 
 }  // namespace detail
+
+/// Copies every parameter of `from` into the upper left corner of that of the same name in `to`,
+/// where there is one, which must be as large at least; the rest of `to` stays.
+template <Backend B>
+void copy_parameters_by_name(B& backend, AnyTransformer<B>& from, AnyTransformer<B>& to) {
+  std::map<std::string, matrix_view_t<B>> places;
+  for (const Parameter<B>& p : parameters<B>(to)) places.emplace(p.name, p.value);
+  for (const Parameter<B>& p : parameters<B>(from)) {
+    const auto place = places.find(p.name);
+    if (place == places.end()) continue;
+    const matrix_view_t<B> rows = place->second.middle_rows(0, p.value.rows);
+    ops::copy<B>(backend, p.value, rows.middle_cols(0, p.value.cols));
+  }
+}
 
 /// A model of the same configuration with the same parameters, in memory of its own. Throws
 /// ProtocolError ("training/model-copy") where policies of the model were replaced by others.

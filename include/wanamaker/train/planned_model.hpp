@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <map>
-#include <string>
 #include <utility>
 
 #include "wanamaker/backend/backend.hpp"
 #include "wanamaker/gate/backward.hpp"
 #include "wanamaker/io/model_loader.hpp"
 #include "wanamaker/train/layer_mlp.hpp"
+#include "wanamaker/train/model_copy.hpp"
 #include "wanamaker/train/model_shape.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -114,12 +113,7 @@ AnyTransformer<B> padded_model(B& backend, AnyTransformer<B>& model, const MlpPl
   config.hidden = 1;
   for (const LayerMlp& mlp : plan) config.hidden = std::max(config.hidden, mlp.size);
   AnyTransformer<B> padded = make_model(backend, config);
-  std::map<std::string, matrix_view_t<B>> places;
-  for (const Parameter<B>& p : parameters<B>(padded)) places.emplace(p.name, p.value);
-  for (const Parameter<B>& p : parameters<B>(model)) {
-    const matrix_view_t<B> corner = places.at(p.name).middle_rows(0, p.value.rows);
-    ops::copy<B>(backend, p.value, corner.middle_cols(0, p.value.cols));
-  }
+  copy_parameters_by_name(backend, model, padded);
   return padded;
 }
 
