@@ -10,13 +10,13 @@ namespace {
 using TrainingBackend = wanamaker::BlasBackend<float>;
 using TrainedModel = wanamaker::AnyTransformer<TrainingBackend>;
 
-// A model by a plan, where files can have it.
+// A model by a plan, where files can have it, in float16 as all that are written here.
 void write_planned(const std::filesystem::path& folder, TrainingBackend& backend,
                    TrainedModel& model, const wanamaker::MlpPlan& plan) {
-  if (!wanamaker::is_paddable(plan)) return;
+  if (!wanamaker::is_stock(plan)) return;
   std::filesystem::create_directories(folder);
-  TrainedModel padded = wanamaker::padded_model(backend, model, plan);
-  wanamaker::write_model(folder, backend, padded);
+  auto stock = wanamaker::stock_model(backend, model, plan, wanamaker::StockScale::for_half);
+  wanamaker::write_model(folder, backend, stock.model, stock.config);
 }
 
 }  // namespace

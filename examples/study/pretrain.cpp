@@ -176,10 +176,10 @@ void print_pretrain(const wanamaker::PretrainResult& result, const fs::path& mod
     std::cout << "layer " << layer.layer << ": " << decimals(100 * *layer.fraction_linear, 1)
               << " % of unseen positions have the map alone\n";
   }
-  if (result.plan.empty() || wanamaker::is_paddable(result.plan)) {
+  if (result.plan.empty() || wanamaker::is_stock(result.plan)) {
     std::cout << "The model is in " << model.string() << "/.\n";
   } else {
-    std::cout << "Files of models cannot have such MLPs: the weights are in "
+    std::cout << "Files of models have no gates that were learned: the weights are in "
               << (model.parent_path() / "checkpoints").string() << "/.\n";
   }
 }

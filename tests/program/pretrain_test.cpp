@@ -108,13 +108,15 @@ TEST_CASE("a plan of MLPs is trained and measured; files have it where they can"
   CHECK(result.at("held_out").at("perplexity").get<double>() > 1);
   CHECK_FALSE(fs::exists(folder / "mixed" / "model" / "model.safetensors"));
 
-  // Of unequal widths: written with units of 0.
-  REQUIRE(pretrain("0:dense:20,1:zero,2-3:dense:8", "padded").code == 0);
-  const fs::path measured = folder / "measured";
-  CHECK(run_study("perplexity --quiet --backend eigen --model " +
-                  quoted(folder / "padded" / "model") + " --text " + quoted(texts) + " --out " +
-                  quoted(measured))
-            .code == 0);
+  // Without gates every plan has a file: unequal widths, maps, hybrids.
+  for (const char* plan :
+       {"0:dense:20,1:zero,2-3:dense:8", "0:hybrid:4,1:affine,2:low-rank:3,3:dense"}) {
+    const std::string out = std::string("stock-") + plan[2];
+    REQUIRE(pretrain(plan, out).code == 0);
+    CHECK(run_study("perplexity --quiet --backend eigen --model " + quoted(folder / out / "model") +
+                    " --text " + quoted(texts) + " --out " + quoted(folder / "measured"))
+              .code == 0);
+  }
   check_refused(pretrain("0:dens:20", "bad"), {"training/mlp-plan", "0:dens:20"});
   check_refused(pretrain("0:dense:?", "bad"), {"training/mlp-open"});
 #else

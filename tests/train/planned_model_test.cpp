@@ -276,31 +276,44 @@ TEST_CASE("a hard gate that routes nothing is the dense model, one that routes a
   CHECK(all == 7);
 }
 
-TEST_CASE("a model of unequal widths computes the same when it is padded to one") {
+TEST_CASE("a model by a plan computes the same in the family's own form, of one width") {
   PlanBackend backend;
   const std::vector<TokenId> tokens{3, 1, 4, 1, 5, 9, 2};
   const PackedBatch<PlanBackend> batch(backend, tokens);
   Workspace<PlanBackend> workspace(backend);
-  for (const Family family : {Family::gpt2, Family::gpt_neox, Family::llama}) {
-    const ModelConfig config = plan_config(family);
-    const MlpPlan plan = parse_mlp_plan("0:dense:5,1:zero,2:dense:41", config);
-    CHECK(is_paddable(plan));
+  const auto check = [&](Family family, const std::string& text, Index hidden) {
+    ModelConfig config = plan_config(family);
+    config.layers = 3;
+    CAPTURE(text);
+    const MlpPlan plan = parse_mlp_plan(text, config);
+    CHECK(is_stock(plan));
     AnyTransformer<PlanBackend> model = make_model(backend, config, plan);
     RandomStream random(13);
     for (const auto& p : parameters<PlanBackend>(model)) {
       for (Index i = 0; i < p.value.size(); ++i) p.value.data[i] = 0.4 * random.normal();
     }
-    const auto padded = padded_model(backend, model, plan);
-    CHECK(padded.config().hidden == 41);
-    CHECK(padded.mlp(1).cost(1).parameters == padded.mlp(2).cost(1).parameters);
+    const auto stock = stock_model(backend, model, plan, StockScale::for_float);
+    CHECK(stock.config.hidden == hidden);
+    CHECK(stock.model.mlp(1).cost(1).parameters == stock.model.mlp(2).cost(1).parameters);
+    for (Index l = 0; l < config.layers; ++l) {
+      CHECK(stock.model.mlp(l).template get<AffineMlp<PlanBackend>>() == nullptr);
+    }
     const auto losses = [&](const AnyTransformer<PlanBackend>& of) {
       auto residual = make_matrix(backend, batch.rows(), config.width);
       of.forward(backend, batch, residual.view(), workspace);
       return of.token_losses(backend, residual.view(), all_next_tokens(batch), workspace);
     };
-    CHECK(all_close(losses(padded), losses(model), 0, 1e-13));
+    // Maps in activations: some ε of the inputs' size times the weights'.
+    CHECK(all_close(losses(stock.model), losses(model), 0, 1e-12));
+  };
+  const Index d = plan_config().width;
+  for (const Family family : {Family::gpt2, Family::gpt_neox, Family::llama}) {
+    const Index map = family == Family::llama ? d : 2 * d;
+    check(family, "0:dense:5,1:zero,2:dense:41", 41);
+    check(family, "0:affine,1:zero,2:low-rank:3", map);
+    check(family, "0:dense:5,1:hybrid:6,2:affine", map + 6);
   }
-  CHECK_FALSE(is_paddable(plan_of(every_kind)));
+  CHECK_FALSE(is_stock(plan_of(every_kind)));
 }
 
 TEST_CASE("the weight of sparsity rises to its value and reaches every learned gate") {

@@ -81,29 +81,62 @@ std::optional<AffineMap> affine_map_of(B& backend, const AnyMlp<B>& policy, Inde
 
 namespace detail {
 
-[[noreturn]] inline void throw_no_stock_form(std::string expected) {
+/// The first activation of those that files have for which f.operator()<Activation>() is true; is
+/// there one?
+template <class F>
+bool some_activation(const F& f) {
+  return f.template operator()<GeluTanh>() || f.template operator()<GeluErf>() ||
+         f.template operator()<Silu>() || f.template operator()<Relu>();
+}
+
+/// `narrow`: an MLP of the own one's kind that is added to the map, or none.
+template <class Activation, class B>
+bool act_as_dense(B& backend, AnyMlp<B>& mlp, const AffineMap& map, const AnyMlp<B>* narrow,
+                  double scale) {
+  using Own = DenseMlp<B, Activation>;
+  const auto* own = mlp.template get<Own>();
+  const Own* added = narrow == nullptr ? nullptr : narrow->template get<Own>();
+  if (own == nullptr || (narrow != nullptr && added == nullptr)) return false;
+  NarrowMlp more;
+  if (added != nullptr) {
+    more.up = map_of(backend, added->up());
+    more.down = map_of(backend, added->down());
+  }
+  mlp = stock_mlp<Activation>(backend, map, own->up().outputs(), own->up().layout(), scale, more);
+  return true;
+}
+
+template <class Activation, class B>
+bool act_as_gated(B& backend, AnyMlp<B>& mlp, const AffineMap& map, const AnyMlp<B>* narrow) {
+  using Own = GatedLinearUnitMlp<B, Activation>;
+  const auto* own = mlp.template get<Own>();
+  const Own* added = narrow == nullptr ? nullptr : narrow->template get<Own>();
+  if (own == nullptr || (narrow != nullptr && added == nullptr)) return false;
+  NarrowMlp more;
+  if (added != nullptr) {
+    more.gate = map_of(backend, added->gate());
+    more.up = map_of(backend, added->up());
+    more.down = map_of(backend, added->down());
+  }
+  mlp = stock_gated_mlp<Activation>(backend, map, own->up().outputs(), own->up().layout(), more);
+  return true;
+}
+
+template <class B>
+void act_as_sum(B& backend, AnyMlp<B>& mlp, const AffineMap& map, const AnyMlp<B>* narrow,
+                double scale) {
+  const bool done = some_activation([&]<class Activation>() {
+    return act_as_dense<Activation>(backend, mlp, map, narrow, scale) ||
+           act_as_gated<Activation>(backend, mlp, map, narrow);
+  });
+  if (done) return;
   throw DataError({.id = "model/no-stock-form",
                    .where = "act_as",
                    .what = "the MLP is of no kind that files of models have",
-                   .expected = std::move(expected),
+                   .expected = narrow == nullptr ? "a dense MLP or a gated linear unit"
+                                                 : "an MLP of the narrow one's kind",
                    .found = "another policy",
                    .mend = "export the model as it was read"});
-}
-
-template <class B, class Activation>
-bool act_as_dense(B& backend, AnyMlp<B>& mlp, const AffineMap& map, double scale) {
-  const auto* own = mlp.template get<DenseMlp<B, Activation>>();
-  if (own == nullptr) return false;
-  mlp = stock_mlp<Activation>(backend, map, own->up().outputs(), own->up().layout(), scale);
-  return true;
-}
-
-template <class B, class Activation>
-bool act_as_gated(B& backend, AnyMlp<B>& mlp, const AffineMap& map) {
-  const auto* own = mlp.template get<GatedLinearUnitMlp<B, Activation>>();
-  if (own == nullptr) return false;
-  mlp = stock_gated_mlp<Activation>(backend, map, own->up().outputs(), own->up().layout());
-  return true;
 }
 
 template <class B>
@@ -128,15 +161,7 @@ bool give_zero_biases(B& backend, AnyMlp<B>& mlp) {
 /// an MLP that is no dense or gated one of nn.
 template <Backend B>
 void act_as(B& backend, AnyMlp<B>& mlp, const AffineMap& map, double scale) {
-  const bool done = detail::act_as_dense<B, GeluTanh>(backend, mlp, map, scale) ||
-                    detail::act_as_dense<B, GeluErf>(backend, mlp, map, scale) ||
-                    detail::act_as_dense<B, Silu>(backend, mlp, map, scale) ||
-                    detail::act_as_dense<B, Relu>(backend, mlp, map, scale) ||
-                    detail::act_as_gated<B, Silu>(backend, mlp, map) ||
-                    detail::act_as_gated<B, GeluTanh>(backend, mlp, map) ||
-                    detail::act_as_gated<B, GeluErf>(backend, mlp, map) ||
-                    detail::act_as_gated<B, Relu>(backend, mlp, map);
-  if (!done) detail::throw_no_stock_form("a dense MLP or a gated linear unit");
+  detail::act_as_sum<B>(backend, mlp, map, nullptr, scale);
 }
 
 /// Biases of zero where the model's gated linear units have none: files have biases in all layers
@@ -146,10 +171,8 @@ bool give_mlps_zero_biases(B& backend, AnyTransformer<B>& model) {
   bool any = false;
   for (Index l = 0; l < model.layers(); ++l) {
     AnyMlp<B>& mlp = model.mlp(l);
-    any |= detail::give_zero_biases<B, Silu>(backend, mlp) ||
-           detail::give_zero_biases<B, GeluTanh>(backend, mlp) ||
-           detail::give_zero_biases<B, GeluErf>(backend, mlp) ||
-           detail::give_zero_biases<B, Relu>(backend, mlp);
+    any |= detail::some_activation(
+        [&]<class Activation>() { return detail::give_zero_biases<B, Activation>(backend, mlp); });
   }
   return any;
 }

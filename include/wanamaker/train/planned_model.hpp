@@ -8,6 +8,7 @@
 
 #include "wanamaker/backend/backend.hpp"
 #include "wanamaker/gate/backward.hpp"
+#include "wanamaker/gate/stock_hybrid.hpp"
 #include "wanamaker/io/model_loader.hpp"
 #include "wanamaker/train/layer_mlp.hpp"
 #include "wanamaker/train/model_copy.hpp"
@@ -18,6 +19,10 @@ namespace wanamaker::inline WANAMAKER_ABI {
 /// A layer that learns which tokens an affine map suffices for.
 template <class B>
 using LearnedRouting = GatedMlp<TrainableLogisticGate<B>, AffineMlp<B>, AnyMlp<B>>;
+
+/// An affine path and an MLP of the family's kind.
+template <class B>
+using PlannedHybrid = HybridMlp<AffineMlp<B>, AnyMlp<B>>;
 
 /// λ of λ·mean(1 − g) for each learned gate, rising over the first steps.
 struct SparsityOptions {
@@ -50,7 +55,7 @@ class PlannedMlps {
         return AnyMlp<B>(LowRankMlp<B>(linear(config_.width, mlp.size, false),
                                        linear(mlp.size, config_.width, true)));
       case MlpKind::hybrid:
-        return trainable_mlp<B>(HybridMlp<AffineMlp<B>, AnyMlp<B>>(affine(), family_mlp(mlp.size)));
+        return trainable_mlp<B>(PlannedHybrid<B>(affine(), family_mlp(mlp.size)));
       case MlpKind::gated:
         return trainable_mlp<B>(
             LearnedRouting<B>::soft(even_gate(), affine(), family_mlp(mlp.size)));
@@ -97,24 +102,61 @@ AnyTransformer<B> make_model(B& backend, const ModelConfig& config, const MlpPla
   return model;
 }
 
-/// Can padded_model write the plan as one of the family's own models: are all layers dense or zero?
-inline bool is_paddable(const MlpPlan& plan) {
-  return std::all_of(plan.begin(), plan.end(), [](const LayerMlp& mlp) {
-    return mlp.kind == MlpKind::dense || mlp.kind == MlpKind::zero;
-  });
+/// Hidden units of the family's MLP that computes what a layer of the plan does (stock_mlp,
+/// stock_gated_mlp).
+inline Index stock_hidden(const ModelConfig& config, const LayerMlp& mlp) {
+  const Index map = config.family == Family::llama ? config.width : 2 * config.width;
+  switch (mlp.kind) {
+    case MlpKind::affine:
+    case MlpKind::low_rank:
+      return map;
+    case MlpKind::hybrid:
+      return map + mlp.size;
+    default:
+      return std::max<Index>(1, mlp.size);
+  }
 }
 
-/// The same model with the family's MLPs, all as wide as the widest of the plan: units that a layer
-/// lacks have weights of 0, and an activation of 0 is 0, so that it computes the same. For files,
-/// which have one width. The plan must be paddable.
+/// Can stock_model give the plan the family's own form? All kinds but learned routing have it.
+inline bool is_stock(const MlpPlan& plan) {
+  return !has_kind(plan, MlpKind::gated);
+}
+
+/// A model in the form that files have, with the settings to write.
+template <class B>
+struct StockModel {
+  AnyTransformer<B> model;
+  ModelConfig config{};
+};
+
+/// The same model with the family's MLPs, all as wide as the widest that is needed, for files,
+/// which have one width. Units that a dense layer lacks have weights of 0, and an activation of 0
+/// is 0; maps and hybrids are what the MLP acts as (act_as, `scale` as there). It computes the same
+/// but for rounding. The plan must be stock.
 template <Backend B>
-AnyTransformer<B> padded_model(B& backend, AnyTransformer<B>& model, const MlpPlan& plan) {
+StockModel<B> stock_model(B& backend, AnyTransformer<B>& model, const MlpPlan& plan, double scale) {
   ModelConfig config = model.config();
   config.hidden = 1;
-  for (const LayerMlp& mlp : plan) config.hidden = std::max(config.hidden, mlp.size);
-  AnyTransformer<B> padded = make_model(backend, config);
-  copy_parameters_by_name(backend, model, padded);
-  return padded;
+  for (const LayerMlp& mlp : plan) {
+    config.hidden = std::max(config.hidden, stock_hidden(config, mlp));
+  }
+  StockModel<B> stock{make_model(backend, config), config};
+  copy_parameters_by_name(backend, model, stock.model);
+  bool acts = false;
+  for (std::size_t l = 0; l < plan.size(); ++l) {
+    const AnyMlp<B>& own = model.mlp(static_cast<Index>(l));
+    AnyMlp<B>& mlp = stock.model.mlp(static_cast<Index>(l));
+    const MlpKind kind = plan[l].kind;
+    if (kind == MlpKind::dense || kind == MlpKind::zero) continue;
+    acts = true;
+    if (kind == MlpKind::hybrid) {
+      act_as(backend, mlp, *own.template get<PlannedHybrid<B>>(), scale);
+    } else {
+      act_as(backend, mlp, *affine_map_of(backend, own, config.width), scale);
+    }
+  }
+  if (acts && give_mlps_zero_biases(backend, stock.model)) stock.config.mlp_bias = true;
+  return stock;
 }
 
 /// f(layer, routing) for every layer that learns its routing.
