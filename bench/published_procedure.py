@@ -191,6 +191,18 @@ def study(program, model, text, layer, threads, layers):
     return times["seconds"] / layers, found
 
 
+def tera_flops(config, parts):
+    """FLOPs of one layer by the procedure, and by the program on average over layers, in 10^12: two for
+    each weight and token; norms and attention's scores are left out on both sides."""
+    fit, gate, report = (sum(ids.numel() for ids in part) for part in parts)
+    block, head = 24 * config.n_embd**2, 2 * config.n_embd * config.vocab_size
+    whole = config.n_layer * block + head
+    above = (config.n_layer - 1) / 2 * block + head
+    theirs = (14 * report + 2 * gate + fit) * whole
+    ours = (5 * report + gate) * above + (report + gate + fit) * block + (report + gate) * whole / config.n_layer
+    return theirs / 1e12, ours / 1e12
+
+
 def ladder(program, model, lines, parts, threads):
     """Seconds a layer of the whole ladder on all layers; what tokens and stand-ins there were."""
     fit, gate, report = (sum(ids.numel() for ids in part) for part in parts)
@@ -252,6 +264,8 @@ def compare(a, lines):
     seconds, theirs = procedure(model, parts, a.layer)
     total = sum(seconds.values())
     print("procedure:", ", ".join(f"{k} {v:.1f} s" for k, v in seconds.items()), f"= {total:.1f} s")
+    work = tera_flops(model.config, parts)
+    print(f"  {work[0]:.2f} TFLOP; of paper-rows on all layers {work[1]:.2f}, {work[0] / work[1]:.2f} times less")
     if a.study:
         layers = model.config.n_layer if a.all_layers else 1
         own, ours = study(a.study, a.model, a.text, a.layer, a.threads, layers)

@@ -16,7 +16,8 @@ void write_planned(const std::filesystem::path& folder, TrainingBackend& backend
   if (!wanamaker::is_stock(plan)) return;
   std::filesystem::create_directories(folder);
   auto stock = wanamaker::stock_model(backend, model, plan, wanamaker::StockScale::for_half);
-  wanamaker::write_model(folder, backend, stock.model, stock.config);
+  constexpr bool as_float16 = true;
+  wanamaker::write_model(folder, backend, stock.model, stock.config, as_float16);
 }
 
 }  // namespace
