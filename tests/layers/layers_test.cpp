@@ -17,9 +17,9 @@ const fs::path source_dir = WANAMAKER_SOURCE_DIR;
 const fs::path include_dir = source_dir / "include" / "wanamaker";
 
 // A folder includes only folders to its left.
-constexpr std::array layers = {"core",  "backend",   "nn",         "io",       "text",
-                               "stats", "surrogate", "gate",       "residual", "train",
-                               "study", "report",    "distributed"};
+constexpr std::array layers = {"core",  "backend",   "nn",     "io",         "text",
+                               "stats", "surrogate", "gate",   "embed",      "residual",
+                               "train", "study",     "report", "distributed"};
 // What a user runs on their own types; it may include any layer, and no layer includes it.
 constexpr const char* testing_folder = "testing";
 

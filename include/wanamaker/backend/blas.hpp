@@ -132,8 +132,16 @@ using BlasAsConfigured =
 /// starts threads of its own is to be linked in its serial build (docs/configuration.md).
 template <class Configuration>
 struct BasicBlasGemm {
+  /// As BasicEigenGemm's, where Eigen multiplies; the libraries see to theirs.
   template <class T>
-  static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c) {
+  static Index packed_size(Index rows, Index cols, Index depth) {
+    if constexpr (detail::OneDnnScalar<T> || detail::CblasScalar<T>) return 0;
+    return EigenGemm::packed_size<T>(rows, cols, depth);
+  }
+
+  template <class T>
+  static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c,
+                       [[maybe_unused]] VectorView<T> packing = {}) {
     if (c.rows == 0 || c.cols == 0) return;
     if (a.cols() == 0) return EigenGemm::multiply(a, b, alpha, beta, c);
     if constexpr (detail::OneDnnScalar<T>) {
@@ -145,7 +153,7 @@ struct BasicBlasGemm {
       detail::cblas_product(a, b, alpha, beta, c);
 #endif
     } else {
-      EigenGemm::multiply(a, b, alpha, beta, c);
+      EigenGemm::multiply(a, b, alpha, beta, c, packing);
     }
   }
 

@@ -27,20 +27,30 @@ EigenConstView<T> as_eigen(MatrixView<const T> m) {
 /// Serial products by Eigen (its own threads stay unused: tiles are below a thread's worth).
 template <class Configuration>
 struct BasicEigenGemm {
+  /// Elements of memory that a product [rows × depth]·[depth × cols] packs its factors into.
   template <class T>
-  static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c) {
+  static Index packed_size(Index rows, Index cols, Index depth) {
+    if (rows <= 1 || cols == 0 || depth == 0) return 0;
+    const Blocking<T> blocking(rows, cols, depth, {});
+    return blocking.size_of_a() + blocking.size_of_b();
+  }
+
+  /// `packing`: packed_size elements at 64 bytes, or empty: then the product allocates them.
+  template <class T>
+  static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c,
+                       VectorView<T> packing = {}) {
     scale(c, beta);
     const bool is_vector = !a.is_transposed || a.matrix.stride == 1;
     if (c.rows == 1 && is_vector) return add_vector_product(a.matrix.data, b, alpha, c.data);
     if (c.rows == 0 || c.cols == 0 || a.cols() == 0) return;
     if (a.is_transposed && b.is_transposed) {
-      add_product<Eigen::ColMajor, Eigen::ColMajor>(a, b, alpha, c);
+      add_product<Eigen::ColMajor, Eigen::ColMajor>(a, b, alpha, c, packing);
     } else if (a.is_transposed) {
-      add_product<Eigen::ColMajor, Eigen::RowMajor>(a, b, alpha, c);
+      add_product<Eigen::ColMajor, Eigen::RowMajor>(a, b, alpha, c, packing);
     } else if (b.is_transposed) {
-      add_product<Eigen::RowMajor, Eigen::ColMajor>(a, b, alpha, c);
+      add_product<Eigen::RowMajor, Eigen::ColMajor>(a, b, alpha, c, packing);
     } else {
-      add_product<Eigen::RowMajor, Eigen::RowMajor>(a, b, alpha, c);
+      add_product<Eigen::RowMajor, Eigen::RowMajor>(a, b, alpha, c, packing);
     }
   }
 
@@ -53,16 +63,36 @@ struct BasicEigenGemm {
     }
   }
 
+  // Eigen's sizes of blocks, with memory for them that it does not own.
+  template <class T>
+  class Blocking
+      : public Eigen::internal::gemm_blocking_space<Eigen::RowMajor, T, T, Eigen::Dynamic,
+                                                    Eigen::Dynamic, Eigen::Dynamic> {
+   public:
+    Blocking(Index rows, Index cols, Index depth, VectorView<T> packing)
+        : Blocking::gemm_blocking_space(rows, cols, depth, 1, true) {
+      if (packing.empty()) return;
+      this->m_blockA = packing.data;
+      this->m_blockB = packing.data + size_of_a();
+    }
+    ~Blocking() { this->m_blockA = this->m_blockB = nullptr; }  // which the base would free
+    Blocking(const Blocking&) = delete;
+    Blocking& operator=(const Blocking&) = delete;
+
+    // Rounded up, so that the second block is aligned as the first.
+    Index size_of_a() const { return (this->mc() * this->kc() + 63) / 64 * 64; }
+    Index size_of_b() const { return this->kc() * this->nc(); }
+  };
+
   // Eigen's blocked product without the expression around it (which would compile for seconds, for
   // vectors and tiny matrices of every layout).
   template <int LeftOrder, int RightOrder, class T>
-  static void add_product(Operand<T> a, Operand<T> b, T alpha, MatrixView<T> c) {
+  static void add_product(Operand<T> a, Operand<T> b, T alpha, MatrixView<T> c,
+                          VectorView<T> packing) {
     using Product =
         Eigen::internal::general_matrix_matrix_product<Index, T, LeftOrder, false, T, RightOrder,
                                                        false, Eigen::RowMajor, 1>;
-    Eigen::internal::gemm_blocking_space<Eigen::RowMajor, T, T, Eigen::Dynamic, Eigen::Dynamic,
-                                         Eigen::Dynamic>
-        blocking(c.rows, c.cols, a.cols(), 1, true);
+    Blocking<T> blocking(c.rows, c.cols, a.cols(), packing);
     Product::run(c.rows, c.cols, a.cols(), a.matrix.data, a.matrix.stride, b.matrix.data,
                  b.matrix.stride, c.data, 1, c.stride, alpha, blocking, nullptr);
   }

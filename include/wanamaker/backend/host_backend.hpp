@@ -52,7 +52,7 @@ class HostLauncher : public HostMemory {
   template <class F>
   void for_each_piece(Index pieces, F f) {
     std::atomic<Index> next{0};
-    executor_.run(lanes(), [&](Index lane) {
+    executor_.run(std::min(lanes(), pieces), [&](Index lane) {
       for (Index piece = next++; piece < pieces; piece = next++) f(piece, lane);
     });
   }
@@ -79,8 +79,9 @@ class HostLauncher : public HostMemory {
 
 /// Base of EigenBackend and BlasBackend. `Gemm` has a static
 /// `multiply(Operand<S> a, Operand<S> b, S alpha, S beta, MatrixView<S> c)`, serial, for S float
-/// and double. Weights stored as W ≠ S are widened to S in panels of columns just before they are
-/// used.
+/// and double. One that needs memory may have `packed_size<S>(rows, cols, depth)`, in elements: it
+/// is then given them as a last argument, and they stay for the next product. Weights stored as W ≠
+/// S are widened to S in panels of columns just before they are used.
 template <class S, class W, class Gemm>
 class HostBackend : public HostLauncher {
  public:
@@ -198,15 +199,43 @@ class HostBackend : public HostLauncher {
     const Index height = small ? tile_rows / 2 : tile_rows;
     const Index width = small ? tile_cols / 2 : tile_cols;
     const Index down = blocks_of(c.rows, height);
-    executor().run(down * blocks_of(c.cols, width), [&](Index t) {
+    const Index room = packing_room(c, height, width, a.cols());
+    this->for_each_piece(down * blocks_of(c.cols, width), [&](Index t, Index lane) {
       const Index i = (t % down) * height;
       const Index j = (t / down) * width;
       const MatrixView<S> tile = c.middle_rows(i, std::min(height, c.rows - i))
                                      .middle_cols(j, std::min(width, c.cols - j));
-      Gemm::multiply(operand_rows(a, i, tile.rows), operand_cols(b, j, tile.cols), alpha, beta,
-                     tile);
+      multiply_tile(operand_rows(a, i, tile.rows), operand_cols(b, j, tile.cols), alpha, beta, tile,
+                    {packing_.data() + lane * room, room});
       epilogue(tile, j);
     });
+  }
+
+  // What the product of any tile is packed into, for each lane; made here where there is less.
+  Index packing_room([[maybe_unused]] MatrixView<S> c, [[maybe_unused]] Index height,
+                     [[maybe_unused]] Index width, [[maybe_unused]] Index depth) {
+    Index room = 0;
+    if constexpr (requires { Gemm::template packed_size<S>(height, width, depth); }) {
+      for (const Index rows : {std::min(height, c.rows), c.rows % height}) {
+        for (const Index cols : {std::min(width, c.cols), c.cols % width}) {
+          room = std::max(room, Gemm::template packed_size<S>(rows, cols, depth));
+        }
+      }
+      room = blocks_of(room, 64) * 64;
+      if (packing_.size() < room * lanes()) {
+        packing_ = HostBuffer<S>::uninitialised(room * lanes());
+      }
+    }
+    return room;
+  }
+
+  static void multiply_tile(Operand<S> a, Operand<S> b, S alpha, S beta, MatrixView<S> tile,
+                            [[maybe_unused]] VectorView<S> packing) {
+    if constexpr (requires { Gemm::multiply(a, b, alpha, beta, tile, packing); }) {
+      Gemm::multiply(a, b, alpha, beta, tile, packing);
+    } else {
+      Gemm::multiply(a, b, alpha, beta, tile);
+    }
   }
 
   // Tiles of x·panel + bias, whose first column is the head's column `first`, reduced to `sums`.
@@ -259,6 +288,7 @@ class HostBackend : public HostLauncher {
   }
 
   HostBuffer<S> widened_{};
+  HostBuffer<S> packing_{};
 };
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

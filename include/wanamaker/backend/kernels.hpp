@@ -3,6 +3,7 @@
 #pragma once
 
 #include "wanamaker/backend/activations.hpp"
+#include "wanamaker/core/half.hpp"
 #include "wanamaker/core/matrix_view.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -142,7 +143,8 @@ struct CopyRow {
   WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
     const U* in = x.row(i);
     T* out = y.row(i);
-    team.each(y.cols, [=](Index j) { out[j] = static_cast<T>(in[j]); });
+    team.each(y.cols,
+              [=](Index j) { out[j] = static_cast<T>(static_cast<ConversionStep<T>>(in[j])); });
   }
 };
 

@@ -44,6 +44,12 @@ class Workspace {
     return {static_cast<T*>(take(bytes)), n};
   }
 
+  /// Holds at least `bytes` in one piece, so that needs up to that allocate nothing later. Nothing
+  /// may be in use.
+  void reserve(std::size_t bytes) {
+    if (chunks_.empty() || size_of(0) < bytes) grow(0, bytes);
+  }
+
   /// Bytes held, the most that was ever needed at once included.
   std::size_t capacity_bytes() const {
     std::size_t total = 0;

@@ -74,6 +74,11 @@ struct bfloat16 {
   WANAMAKER_KERNEL constexpr operator float() const { return float_from_bfloat16_bits(bits); }
 };
 
+/// By way of which any number becomes a T: float for the 16-bit types, which have no other.
+template <class T>
+using ConversionStep =
+    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+
 static_assert(sizeof(half) == 2 && std::is_trivially_copyable_v<half>);
 static_assert(sizeof(bfloat16) == 2 && std::is_trivially_copyable_v<bfloat16>);
 

@@ -258,20 +258,20 @@ void backward_on_rows(const Policy& policy, BackwardPass<B>& pass, const RowCont
 
 /// Rows that a hard gate leaves to the MLP (0) and those that it routes to the surrogate (1).
 template <class Gated, class B>
-RowGroups routed_rows(const Gated& gated, BackwardPass<B>& pass, const_matrix_view_t<B> x,
-                      const RowContext<B>& rows) {
+RowGroups<2> routed_rows(const Gated& gated, BackwardPass<B>& pass, const_matrix_view_t<B> x,
+                         const RowContext<B>& rows) {
   const VectorView<double> scores = pass.workspace.template vector<double>(x.rows);
   const VectorView<TokenId> choices = pass.workspace.template vector<TokenId>(x.rows);
   gated.gate().score(pass.backend, x, rows, scores, pass.workspace);
   pass.backend.for_each(x.rows, kernels::AboveThreshold{scores, *gated.threshold(), choices});
-  return group_rows(pass.backend, choices, 2, pass.workspace);
+  return group_rows<2>(pass.backend, choices, pass.workspace);
 }
 
 /// A hard gate that nothing is learned through: every path on its own rows only.
 template <class Gated, class B>
 void forward_routed(const Gated& gated, BackwardPass<B>& pass, const_matrix_view_t<B> x,
                     const RowContext<B>& rows, matrix_view_t<B> y) {
-  const RowGroups groups = routed_rows(gated, pass, x, rows);
+  const RowGroups<2> groups = routed_rows(gated, pass, x, rows);
   run_on_rows_taped(gated.mlp(), pass, x, rows, groups.rows_of(0), y);
   run_on_rows_taped(gated.surrogate(), pass, x, rows, groups.rows_of(1), y);
   if (pass.is_repetition) return;
@@ -281,7 +281,7 @@ template <class Gated, class B>
 void backward_routed(const Gated& gated, BackwardPass<B>& pass, const_matrix_view_t<B> x,
                      const RowContext<B>& rows, const_matrix_view_t<B> dy, matrix_view_t<B> dx) {
   const typename Workspace<B>::Frame frame(pass.workspace);
-  const RowGroups groups = routed_rows(gated, pass, x, rows);
+  const RowGroups<2> groups = routed_rows(gated, pass, x, rows);
   backward_on_rows(gated.surrogate(), pass, rows, groups.rows_of(1), dy, dx);
   backward_on_rows(gated.mlp(), pass, rows, groups.rows_of(0), dy, dx);
 }
@@ -409,8 +409,7 @@ template <class Router, class... Experts, class B>
 void forward_taped(const RoutedMlp<Router, Experts...>& routed, BackwardPass<B>& pass,
                    const_matrix_view_t<B> x, const RowContext<B>& rows, matrix_view_t<B> y) {
   const auto choices = routed.choose(pass.backend, x, rows, pass.workspace);
-  const RowGroups groups =
-      detail::group_rows(pass.backend, choices, Index{sizeof...(Experts)}, pass.workspace);
+  const auto groups = detail::group_rows<sizeof...(Experts)>(pass.backend, choices, pass.workspace);
   detail::for_each_expert(std::index_sequence_for<Experts...>{}, false, [&](auto e) {
     detail::run_on_rows_taped(routed.template expert<e>(), pass, x, rows, groups.rows_of(e), y);
     if (!pass.is_repetition) routed.counts().add(e, groups.rows_of(e).size);
@@ -422,8 +421,7 @@ void backward(const RoutedMlp<Router, Experts...>& routed, BackwardPass<B>& pass
               matrix_view_t<B> dx) {
   const typename Workspace<B>::Frame frame(pass.workspace);
   const auto choices = routed.choose(pass.backend, x, rows, pass.workspace);
-  const RowGroups groups =
-      detail::group_rows(pass.backend, choices, Index{sizeof...(Experts)}, pass.workspace);
+  const auto groups = detail::group_rows<sizeof...(Experts)>(pass.backend, choices, pass.workspace);
   detail::for_each_expert(std::index_sequence_for<Experts...>{}, true, [&](auto e) {
     detail::backward_on_rows(routed.template expert<e>(), pass, rows, groups.rows_of(e), dy, dx);
   });

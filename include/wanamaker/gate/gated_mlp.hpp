@@ -177,7 +177,7 @@ class GatedMlp {
     const VectorView<TokenId> choices = workspace.template vector<TokenId>(x.rows);
     backend.for_each(x.rows, kernels::AboveThreshold{scores, *threshold_, choices});
     if (listener_) listener_(rows.layer, choices);
-    const RowGroups groups = detail::group_rows(backend, choices, 2, workspace);
+    const RowGroups<2> groups = detail::group_rows<2>(backend, choices, workspace);
     detail::run_on_rows(mlp_, backend, x, rows, groups.rows_of(0), y, workspace);
     detail::run_on_rows(surrogate_, backend, x, rows, groups.rows_of(1), y, workspace);
     counts_.add(0, groups.rows_of(0).size);

@@ -57,7 +57,7 @@ class RoutedMlp {
     const typename Workspace<B>::Frame frame(workspace);
     const VectorView<TokenId> choices = choose(backend, x, rows, workspace);
     if (listener_) listener_(rows.layer, choices);
-    const RowGroups groups = detail::group_rows(backend, choices, experts, workspace);
+    const auto groups = detail::group_rows<sizeof...(Experts)>(backend, choices, workspace);
     run_experts(backend, x, rows, groups, y, workspace, std::index_sequence_for<Experts...>{});
   }
 
@@ -103,8 +103,8 @@ class RoutedMlp {
  private:
   template <Backend B, std::size_t... E>
   void run_experts(B& backend, const_matrix_view_t<B> x, const RowContext<B>& rows,
-                   const RowGroups& groups, matrix_view_t<B> y, Workspace<B>& workspace,
-                   std::index_sequence<E...>) const {
+                   const RowGroups<sizeof...(Experts)>& groups, matrix_view_t<B> y,
+                   Workspace<B>& workspace, std::index_sequence<E...>) const {
     (detail::run_on_rows(std::get<E>(experts_), backend, x, rows, groups.rows_of(E), y, workspace),
      ...);
     (counts_.add(E, groups.rows_of(E).size), ...);

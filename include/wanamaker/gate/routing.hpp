@@ -2,9 +2,12 @@
 // and on no others, results are put back in place.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -69,9 +72,10 @@ inline constexpr bool needs_row_context<ZeroMlp<B>> = false;
 
 /// Rows sorted by expert, in their own order within each: expert e has the rows
 /// order[first[e]] … order[first[e + 1] − 1].
+template <std::size_t experts>
 struct RowGroups {
   ConstVectorView<TokenId> order{};  ///< [T], backend memory
-  std::vector<Index> first{};        ///< [k + 1]
+  std::array<Index, experts + 1> first{};
 
   ConstVectorView<TokenId> rows_of(std::size_t expert) const {
     return order.middle(first[expert], first[expert + 1] - first[expert]);
@@ -81,12 +85,13 @@ struct RowGroups {
 namespace detail {
 
 /// A stable counting sort of choices [T] in 0 … k − 1.
-inline std::vector<Index> sort_by_choice(ConstVectorView<TokenId> choices, Index experts,
-                                         VectorView<TokenId> order) {
-  std::vector<Index> first(static_cast<std::size_t>(experts) + 1, 0);
+template <std::size_t experts>
+std::array<Index, experts + 1> sort_by_choice(ConstVectorView<TokenId> choices,
+                                              VectorView<TokenId> order) {
+  std::array<Index, experts + 1> first{};
   for (Index i = 0; i < choices.size; ++i) ++first[static_cast<std::size_t>(choices[i]) + 1];
-  for (std::size_t e = 0; e + 1 < first.size(); ++e) first[e + 1] += first[e];
-  std::vector<Index> next = first;
+  for (std::size_t e = 0; e < experts; ++e) first[e + 1] += first[e];
+  std::array<Index, experts + 1> next = first;
   for (Index i = 0; i < choices.size; ++i) {
     order[next[static_cast<std::size_t>(choices[i])]++] = static_cast<TokenId>(i);
   }
@@ -95,22 +100,25 @@ inline std::vector<Index> sort_by_choice(ConstVectorView<TokenId> choices, Index
 
 /// Groups rows where the backend computes: its own `group_rows(choices, experts, order)` where it
 /// has one (a device then reads back k + 1 numbers), the host's memory directly, else by way of the
-/// host.
-template <Backend B>
-RowGroups group_rows(B& backend, ConstVectorView<TokenId> choices, Index experts,
-                     Workspace<B>& workspace) {
+/// host. On the host nothing is allocated.
+template <std::size_t experts, Backend B>
+RowGroups<experts> group_rows(B& backend, ConstVectorView<TokenId> choices,
+                              Workspace<B>& workspace) {
   const VectorView<TokenId> order = workspace.template vector<TokenId>(choices.size);
-  if constexpr (requires { backend.group_rows(choices, experts, order); }) {
-    return {order, backend.group_rows(choices, experts, order)};
+  if constexpr (requires { backend.group_rows(choices, Index{experts}, order); }) {
+    const auto first = backend.group_rows(choices, Index{experts}, order);
+    RowGroups<experts> groups{order};
+    std::copy_n(std::begin(first), experts + 1, groups.first.begin());
+    return groups;
   } else if constexpr (is_host_backend<B>) {
-    return {order, sort_by_choice(choices, experts, order)};
+    return {order, sort_by_choice<experts>(choices, order)};
   } else {
     const std::vector<TokenId> chosen = host_copy(backend, choices);
     std::vector<TokenId> sorted(chosen.size());
-    std::vector<Index> first =
-        sort_by_choice({chosen.data(), choices.size}, experts, {sorted.data(), choices.size});
+    const auto first =
+        sort_by_choice<experts>({chosen.data(), choices.size}, {sorted.data(), choices.size});
     backend.copy_from_host(sorted.data(), order.size, order.data);
-    return {order, std::move(first)};
+    return {order, first};
   }
 }
 

@@ -232,6 +232,30 @@ AnyMlp<B> dense_mlp(Reader& reader, const ModelConfig& c, const std::string& up,
 }
 
 template <class B, class Reader>
+AnyMlp<B> llama_mlp(Reader& reader, const ModelConfig& c, const std::string& at) {
+  constexpr WeightLayout layout = WeightLayout::out_in;
+  return with_activation(c.activation, [&](auto activation) {
+    return AnyMlp<B>(GatedLinearUnitMlp<B, decltype(activation)>(
+        reader.linear(at + "gate_proj", c.width, c.hidden, layout, c.mlp_bias),
+        reader.linear(at + "up_proj", c.width, c.hidden, layout, c.mlp_bias),
+        reader.linear(at + "down_proj", c.hidden, c.width, layout, c.mlp_bias)));
+  });
+}
+
+/// The MLP of one layer, of any family.
+template <class B, class Reader>
+AnyMlp<B> layer_mlp(Reader& reader, const ModelConfig& c, Index layer) {
+  const std::string number = std::to_string(layer);
+  if (c.family == Family::gpt2) {
+    const std::string at = "h." + number + ".mlp.";
+    return dense_mlp<B>(reader, c, at + "c_fc", at + "c_proj", reader.conventions().gpt2_layout);
+  }
+  const std::string at = "layers." + number + ".mlp.";
+  if (c.family == Family::llama) return llama_mlp<B>(reader, c, at);
+  return dense_mlp<B>(reader, c, at + "dense_h_to_4h", at + "dense_4h_to_h", WeightLayout::out_in);
+}
+
+template <class B, class Reader>
 typename AnyTransformer<B>::Gpt2 load_gpt2(Reader& reader, const ModelConfig& c) {
   using Model = typename AnyTransformer<B>::Gpt2;
   typename Model::Parts parts{.config = c,
@@ -249,8 +273,7 @@ typename AnyTransformer<B>::Gpt2 load_gpt2(Reader& reader, const ModelConfig& c)
             reader.linear(at + "attn.c_attn", c.width, 3 * c.width, layout, true),
             reader.linear(at + "attn.c_proj", c.width, c.width, layout, true),
             attention_shape(c, l), LearnedPositions{}),
-        reader.layer_norm(at + "ln_2", c),
-        dense_mlp<B>(reader, c, at + "mlp.c_fc", at + "mlp.c_proj", layout));
+        reader.layer_norm(at + "ln_2", c), layer_mlp<B>(reader, c, l));
   }
   return Model(std::move(parts));
 }
@@ -300,15 +323,14 @@ Model load_neox(B& backend, Reader& reader, const ModelConfig& c) {
   for (Index l = 0; l < c.layers; ++l) {
     const std::string at = "layers." + std::to_string(l) + ".";
     constexpr WeightLayout layout = WeightLayout::out_in;
-    parts.blocks.emplace_back(
-        reader.layer_norm(at + "input_layernorm", c),
-        CausalSelfAttention<B, RotaryPositions<B>>(
-            neox_qkv<B>(reader, c, at + "attention.query_key_value"),
-            reader.linear(at + "attention.dense", c.width, c.width, layout,
-                          c.attention_output_bias),
-            attention_shape(c, l), rotary),
-        reader.layer_norm(at + "post_attention_layernorm", c),
-        dense_mlp<B>(reader, c, at + "mlp.dense_h_to_4h", at + "mlp.dense_4h_to_h", layout));
+    parts.blocks.emplace_back(reader.layer_norm(at + "input_layernorm", c),
+                              CausalSelfAttention<B, RotaryPositions<B>>(
+                                  neox_qkv<B>(reader, c, at + "attention.query_key_value"),
+                                  reader.linear(at + "attention.dense", c.width, c.width, layout,
+                                                c.attention_output_bias),
+                                  attention_shape(c, l), rotary),
+                              reader.layer_norm(at + "post_attention_layernorm", c),
+                              layer_mlp<B>(reader, c, l));
   }
   return Model(std::move(parts));
 }
@@ -339,17 +361,6 @@ Linear<B> llama_qkv(Reader& reader, const ModelConfig& c, const std::string& at)
 }
 
 template <class B, class Reader>
-AnyMlp<B> llama_mlp(Reader& reader, const ModelConfig& c, const std::string& at) {
-  constexpr WeightLayout layout = WeightLayout::out_in;
-  return with_activation(c.activation, [&](auto activation) {
-    return AnyMlp<B>(GatedLinearUnitMlp<B, decltype(activation)>(
-        reader.linear(at + "gate_proj", c.width, c.hidden, layout, c.mlp_bias),
-        reader.linear(at + "up_proj", c.width, c.hidden, layout, c.mlp_bias),
-        reader.linear(at + "down_proj", c.hidden, c.width, layout, c.mlp_bias)));
-  });
-}
-
-template <class B, class Reader>
 typename AnyTransformer<B>::Llama load_llama(B& backend, Reader& reader, const ModelConfig& c) {
   using Model = typename AnyTransformer<B>::Llama;
   typename Model::Parts parts{.config = c,
@@ -368,7 +379,7 @@ typename AnyTransformer<B>::Llama load_llama(B& backend, Reader& reader, const M
             reader.linear(at + "self_attn.o_proj", c.heads * c.head_width, c.width,
                           WeightLayout::out_in, c.attention_output_bias),
             attention_shape(c, l), rotary),
-        reader.rms_norm(at + "post_attention_layernorm", c), llama_mlp<B>(reader, c, at + "mlp."));
+        reader.rms_norm(at + "post_attention_layernorm", c), layer_mlp<B>(reader, c, l));
   }
   return Model(std::move(parts));
 }
@@ -411,6 +422,25 @@ AnyTransformer<B> load_model(B& backend, const std::filesystem::path& path) {
   const TensorArchive archive = TensorArchive::open(path);
   return detail::load_family(backend, archive, folder_conventions(config.family, archive.names()),
                              config);
+}
+
+/// The MLP of one layer alone, from a Hugging Face folder: no other weights are read. Throws as
+/// load_model, and ShapeError ("shape/no-such-layer").
+template <Backend B>
+AnyMlp<B> load_mlp(B& backend, const std::filesystem::path& folder, Index layer) {
+  const ModelConfig config = read_model_config(folder);
+  if (layer < 0 || layer >= config.layers) {
+    throw ShapeError({.id = "shape/no-such-layer",
+                      .where = "load_mlp, " + folder.string(),
+                      .what = "the model has no such layer",
+                      .expected = "0 to " + std::to_string(config.layers - 1),
+                      .found = std::to_string(layer),
+                      .mend = "ask for a layer of the model"});
+  }
+  const TensorArchive archive = TensorArchive::open(folder);
+  detail::WeightReader<B> reader(backend, archive,
+                                 folder_conventions(config.family, archive.names()));
+  return detail::layer_mlp<B>(reader, config, layer);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

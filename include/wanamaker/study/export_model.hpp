@@ -13,7 +13,7 @@
 
 #include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/core/half.hpp"
-#include "wanamaker/gate/gated_layers.hpp"
+#include "wanamaker/gate/layer_check.hpp"
 #include "wanamaker/io/gguf_model_writer.hpp"
 #include "wanamaker/io/model_writer.hpp"
 #include "wanamaker/study/export_result.hpp"
@@ -130,11 +130,14 @@ namespace detail {
 /// then has. The check vectors.
 template <class B>
 CheckVectors write_exported(B& backend, AnyTransformer<B>& model, const ModelConfig& config,
-                            const std::vector<GatedLayer>& gated, std::vector<TokenId> ids,
+                            std::vector<GatedLayer> gated, std::vector<TokenId> ids,
                             bool as_float16, const std::filesystem::path& folder,
                             Workspace<B>& workspace) {
   write_model(folder, backend, model, config, as_float16);
   if (!gated.empty()) {
+    for (GatedLayer& own : gated) {
+      own.check = layer_check(backend, own, model.mlp(own.layer), workspace);
+    }
     write_gated_layers<scalar_t<B>>(folder, gated);
     install_gates(backend, model, gated);
   }
@@ -180,7 +183,7 @@ ExportResult run_export(const StudyInput<B>& in, AnyTransformer<B>& model,
     write_gguf_model(folder / "model.gguf", in.backend, model, config, *options.gguf_tokenizer,
                      options.as_float16);
   }
-  result.check = detail::write_exported(in.backend, model, config, gated, std::move(ids),
+  result.check = detail::write_exported(in.backend, model, config, std::move(gated), std::move(ids),
                                         options.as_float16, folder, in.workspace);
   result.largest_difference = largest_difference(as_fitted, result.check.nats);
   return result;

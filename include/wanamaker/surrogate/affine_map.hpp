@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstddef>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "wanamaker/core/half.hpp"
 #include "wanamaker/nn/surrogate_mlp.hpp"
 #include "wanamaker/surrogate/co_moments.hpp"
 #include "wanamaker/surrogate/products.hpp"
@@ -71,7 +71,7 @@ inline Explained explained_from(std::vector<double> residual, std::vector<double
 /// Doubles as T, by way of float for the 16-bit types. Throws NumericalError where T is too narrow.
 template <class T>
 std::vector<T> narrowed(const std::vector<double>& values) {
-  using Step = std::conditional_t<std::is_floating_point_v<T>, T, float>;
+  using Step = ConversionStep<T>;
   std::vector<T> result;
   result.reserve(values.size());
   for (const double value : values) {
