@@ -9,17 +9,27 @@ foreach(component IN LISTS wanamaker_components)
   list(APPEND exported wanamaker_${component})
 endforeach()
 
+# The C library only where it was asked for: the package is headers otherwise.
+set(installed_components ${wanamaker_components})
+if(WANAMAKER_BUILD_C_API)
+  list(APPEND installed_components c)
+  list(APPEND exported wanamaker_c)
+else()
+  set(arch_independent ARCH_INDEPENDENT)
+endif()
+
 install(TARGETS ${exported} EXPORT wanamakerTargets)
 install(EXPORT wanamakerTargets NAMESPACE wanamaker:: DESTINATION ${package_dir})
 install(DIRECTORY include/wanamaker DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+install(FILES include/wanamaker.h include/wanamaker.cpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 configure_package_config_file(cmake/wanamakerConfig.cmake.in
   ${PROJECT_BINARY_DIR}/wanamakerConfig.cmake INSTALL_DESTINATION ${package_dir})
 # While the version is 0.x, a minor version may break its users.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/wanamakerConfigVersion.cmake
-  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+  COMPATIBILITY SameMinorVersion ${arch_independent})
 install(FILES
   ${PROJECT_BINARY_DIR}/wanamakerConfig.cmake
   ${PROJECT_BINARY_DIR}/wanamakerConfigVersion.cmake
@@ -27,7 +37,7 @@ install(FILES
   cmake/FindZSTD.cmake
   DESTINATION ${package_dir})
 
-if(PROJECT_IS_TOP_LEVEL)
+if(PROJECT_IS_TOP_LEVEL AND NOT WANAMAKER_BUILD_C_API)
   # Nothing that is built is installed.
   set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
   set(CPACK_GENERATOR DEB)

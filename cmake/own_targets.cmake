@@ -83,14 +83,25 @@ function(wanamaker_program_from_folder name folder)
   endforeach()
 endfunction()
 
-# wanamaker_programs_of_one_file(<folder>): every source in the folder is a program of its name;
-# wanamaker_examples builds them all. Not with sanitizers, which run the parts in their own tests.
+# wanamaker_programs_of_one_file(<folder>): every source in the folder is a program of its name,
+# those in C of the C library; wanamaker_examples builds them all. Not with sanitizers, which run the parts in their own tests.
 function(wanamaker_programs_of_one_file folder)
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     return()
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  file(GLOB c_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
   add_custom_target(wanamaker_examples)
+  foreach(source IN LISTS c_sources)
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE wanamaker_c)
+    target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Wconversion
+      $<$<BOOL:${WANAMAKER_WERROR}>:-Werror>)
+    set_target_properties(${name} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF
+      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+    add_dependencies(wanamaker_examples ${name})
+  endforeach()
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})

@@ -30,16 +30,16 @@ extern "C" {
 typedef int32_t wanamaker_status;
 enum {
   WANAMAKER_OK = 0,
-  WANAMAKER_NULL = 1,          /* a pointer that must not be null is */
-  WANAMAKER_BAD_HANDLE = 2,    /* no open layer or session has this handle */
-  WANAMAKER_BAD_SHAPE = 3,     /* rows, columns, strides, addresses or a layer that do not fit */
-  WANAMAKER_BAD_TYPE = 4,      /* no type of elements */
-  WANAMAKER_BAD_FILE = 5,      /* missing, unreadable or damaged files */
-  WANAMAKER_BAD_DATA = 6,      /* numbers that cannot be, or that fail their check vectors */
-  WANAMAKER_BUSY = 7,          /* the session is in another call */
+  WANAMAKER_NULL = 1,       /* a pointer that must not be null is */
+  WANAMAKER_BAD_HANDLE = 2, /* no open layer or session has this handle */
+  WANAMAKER_BAD_SHAPE = 3,  /* rows, columns, strides, addresses or a layer that do not fit */
+  WANAMAKER_BAD_TYPE = 4,   /* no type of elements */
+  WANAMAKER_BAD_FILE = 5,   /* missing, unreadable or damaged files */
+  WANAMAKER_BAD_DATA = 6,   /* numbers that cannot be, or that fail their check vectors */
+  WANAMAKER_BUSY = 7,       /* the session is in another call */
   WANAMAKER_OUT_OF_MEMORY = 8,
-  WANAMAKER_HOST_FAILED = 9,   /* the caller's MLP returned something other than 0 */
-  WANAMAKER_FAILED = 10        /* anything else */
+  WANAMAKER_HOST_FAILED = 9, /* the caller's MLP returned something other than 0 */
+  WANAMAKER_FAILED = 10      /* anything else */
 };
 
 typedef int32_t wanamaker_type;
@@ -58,8 +58,8 @@ typedef uint64_t wanamaker_session;
 typedef int32_t (*wanamaker_mlp)(void* context, int64_t rows, int64_t columns, const float* x,
                                  int64_t x_stride, float* y, int64_t y_stride);
 
-/* The caller's threads: run() calls piece(argument, i) once for each i below pieces, on any threads,
- * and returns when all are done; at most `concurrency` (1 to 1024) are in work at once. */
+/* The caller's threads: run() calls piece(argument, i) once for each i below pieces, on any
+ * threads, and returns when all are done; at most `concurrency` (1 to 1024) are in work at once. */
 typedef struct wanamaker_executor {
   void* context;
   int64_t concurrency;
@@ -100,12 +100,12 @@ WANAMAKER_C_API wanamaker_status wanamaker_session_reserve(wanamaker_session ses
                                                            wanamaker_layer layer, int64_t rows);
 WANAMAKER_C_API wanamaker_status wanamaker_session_close(wanamaker_session session);
 
-/* y [rows x columns] = the layer's output for its input x: the map's where the gate's score is above
- * 0, else the MLP's. Strides in elements, from row to row. x and y share no element. */
+/* y [rows x columns] = the layer's output for its input x: the map's where the gate's score is
+ * above 0, else the MLP's. Strides in elements, from row to row. x and y share no element. */
 WANAMAKER_C_API wanamaker_status wanamaker_forward(wanamaker_layer layer, wanamaker_session session,
                                                    wanamaker_type type, int64_t rows,
-                                                   int64_t columns, const void* x,
-                                                   int64_t x_stride, void* y, int64_t y_stride);
+                                                   int64_t columns, const void* x, int64_t x_stride,
+                                                   void* y, int64_t y_stride);
 /* scores [rows] = the gate's for x. */
 WANAMAKER_C_API wanamaker_status wanamaker_scores(wanamaker_layer layer, wanamaker_session session,
                                                   wanamaker_type type, int64_t rows,

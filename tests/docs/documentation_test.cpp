@@ -88,13 +88,14 @@ TEST_CASE("README has the quickstart as it is, and names every example; each is 
   CHECK(std::search(lines.begin(), lines.end(), program.begin(), program.end()) != lines.end());
   std::size_t examples = 0;
   for (const auto& entry : fs::directory_iterator(source_dir / "examples")) {
-    if (entry.path().extension() != ".cpp") continue;
+    if (!entry.is_regular_file()) continue;
     const std::string link = "(examples/" + entry.path().filename().string() + ")";
     CAPTURE(link);
     CHECK(std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
       return line.find(link) != std::string::npos;
     }));
-    CHECK(lines_of(entry.path()).size() <= 60);
+    const bool is_python = entry.path().extension() == ".py";
+    CHECK(lines_of(entry.path()).size() <= (is_python ? 85 : 60));
     ++examples;
   }
   CHECK(examples >= 7);

@@ -118,6 +118,7 @@ TEST_CASE("what is no buffer of the right shape is refused") {
                         {y, 3, 2}) == "embed/pointer");
   CHECK(refusal_of_rows({x, -1, 2}, {y, -1, 2}) == "embed/shape");
   CHECK(refusal_of_rows({x, 3, -2}, {y, 3, -2}) == "embed/shape");
+  CHECK(refusal_of_rows({nullptr, 3, 0}, {nullptr, 3, 0}) == "embed/shape");
   CHECK(refusal_of_rows({x, 3, 2, 1}, {y, 3, 2}) == "embed/shape");
   CHECK(refusal_of_rows({x, 3, 2, -2}, {y, 3, 2}) == "embed/shape");
   CHECK(refusal_of_rows({x, huge, 2}, {y, huge, 2}) == "embed/shape");

@@ -3,6 +3,7 @@
 #   subdirectory  add_subdirectory
 #   fetchcontent  FetchContent from a local folder; no CBLAS, zlib or libzstd to be found
 #   deb           find_package of an unpacked Debian package, whose dependencies are looked at too
+#   c_library     find_package of a tree installed with the C library, which a C program links
 #   bare          add_subdirectory where nothing but a compiler is installed
 file(REMOVE_RECURSE ${WORK_DIR})
 file(MAKE_DIRECTORY ${WORK_DIR})
@@ -56,7 +57,7 @@ function(unpack_debian_package)
   file(RENAME ${WORK_DIR}/unpacked/usr ${WORK_DIR}/prefix)
   file(GLOB_RECURSE others LIST_DIRECTORIES false RELATIVE ${WORK_DIR}/prefix ${WORK_DIR}/prefix/*)
   list(FILTER others EXCLUDE REGEX
-       "^(include/wanamaker/.*[.](hpp|cuh)|share/cmake/wanamaker/.*[.]cmake|share/doc/.*LICENSE)$")
+       "^(include/wanamaker/.*[.](hpp|cuh)|include/wanamaker[.](h|cpp)|share/cmake/wanamaker/.*[.]cmake|share/doc/.*LICENSE)$")
   if(others)
     message(FATAL_ERROR "the package holds ${others}")
   endif()
@@ -73,6 +74,14 @@ elseif(WAY STREQUAL "deb")
     return()
   endif()
   unpack_debian_package()
+elseif(WAY STREQUAL "c_library")
+  run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/library -G ${GENERATOR}
+      -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_COMPILER=${CXX_COMPILER}
+      -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D WANAMAKER_BUILD_C_API=ON
+      -D WANAMAKER_BUILD_TESTS=OFF -D WANAMAKER_BUILD_EXAMPLES=OFF)
+  run(${CMAKE_COMMAND} --build ${WORK_DIR}/library)
+  run(${CMAKE_COMMAND} --install ${WORK_DIR}/library --prefix ${WORK_DIR}/staged)
+  file(RENAME ${WORK_DIR}/staged ${WORK_DIR}/prefix)
 elseif(WAY STREQUAL "fetchcontent")
   set(absent CBLAS ONEDNN ZLIB ZSTD)
 elseif(WAY STREQUAL "bare")

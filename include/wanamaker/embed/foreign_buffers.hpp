@@ -45,10 +45,11 @@ std::optional<std::uint64_t> foreign_extent(MatrixView<T> m) {
 /// Throws ShapeError unless every element has an address.
 template <class T>
 void check_foreign(MatrixView<T> m, const char* where) {
-  const bool is_shape = m.rows >= 0 && m.cols >= 0 && (m.rows <= 1 || m.stride >= m.cols);
+  const bool is_shape =
+      m.rows >= 0 && m.cols >= (m.rows > 0 ? 1 : 0) && (m.rows <= 1 || m.stride >= m.cols);
   if (!is_shape || !foreign_extent(m)) {
     throw_foreign("embed/shape", where, "no shape of a matrix",
-                  "rows and columns of 0 or more, a stride of the columns or more",
+                  "rows of 0 or more, columns of 1 or more, a stride of the columns or more",
                   shape_text(m) + ", stride " + std::to_string(m.stride));
   }
   if (m.size() == 0) return;
@@ -101,7 +102,7 @@ void run_foreign(B& backend, const Policy& policy, MatrixView<X> x, MatrixView<T
   detail::check_foreign(y, "run_foreign: y");
   check_shape(y, x.rows, x.cols, "run_foreign: y");
   detail::check_apart(x, y, "run_foreign");
-  if (x.size() == 0) return;
+  if (x.rows == 0) return;
   if constexpr (std::is_same_v<T, scalar_t<B>>) {
     mlp_forward(policy, backend, const_matrix_view_t<B>(x), rows, y, workspace);
   } else {
@@ -120,7 +121,7 @@ requires FloatElement<std::remove_const_t<X>>
 void score_foreign(B& backend, const G& gate, MatrixView<X> x, VectorView<double> scores,
                    Workspace<B>& workspace, const RowContext<B>& rows = {}) {
   detail::check_foreign(x, "score_foreign: x");
-  detail::check_foreign(MatrixView<double>(scores.data, 1, scores.size), "score_foreign: scores");
+  detail::check_foreign(MatrixView<double>(scores.data, scores.size, 1), "score_foreign: scores");
   check_size(scores, x.rows, "score_foreign: scores");
   if (x.rows == 0) return;
   if constexpr (std::is_same_v<std::remove_const_t<X>, scalar_t<B>>) {

@@ -5,15 +5,24 @@
 #include <cstddef>
 
 #include "wanamaker/backend/kernels.hpp"
+#include "wanamaker/embed/foreign_buffers.hpp"
 #include "wanamaker/gate/gated_mlp.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
 namespace detail {
 
+inline void check_batch(Index rows, Index width) {
+  constexpr Index most = Index{1} << 48;
+  if (rows >= 0 && width >= 0 && (width == 0 || rows <= most / width)) return;
+  throw_foreign("embed/shape", "workspace_bytes", "no shape of a batch",
+                "rows and columns of 0 or more", shape_text(rows, width));
+}
+
 /// What `work(x, y, workspace)` takes on zeros, x and y [rows × width] included.
 template <Backend B, class Work>
 std::size_t bytes_taken(B& backend, Index rows, Index width, Work work) {
+  check_batch(rows, width);
   Workspace<B> trial(backend);
   const matrix_view_t<B> x = trial.matrix(rows, width);
   const matrix_view_t<B> y = trial.matrix(rows, width);
