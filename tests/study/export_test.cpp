@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "planted_model.hpp"
+#include "wanamaker/embed/artefact.hpp"
 #include "wanamaker/gate/stock_hybrid.hpp"
 #include "wanamaker/study/export_model.hpp"
 #include "wanamaker/train/initialise.hpp"
@@ -183,6 +184,8 @@ TEST_CASE("a model with gates is read back and routes what it routed, in every f
       const CheckVectors check = read_check_vectors(folder.path());
       CHECK(losses_of(bench.backend, loaded, ids) == check.nats);
       for (const Index layer : {0, 2}) {
+        // Alone, with the MLP that the folder's weights make, it passes its own check vectors.
+        CHECK(load_gated_mlp(bench.backend, folder.path(), layer, 1e-11).mlp_rows() == 0);
         // Both paths were taken, and to the same tokens as in the model that was written.
         const auto& gated = *loaded.mlp(layer).get<StoredGatedMlp<B>>();
         CHECK(gated.surrogate_rows() > 0);

@@ -35,7 +35,7 @@ struct BasicEigenGemm {
     return blocking.size_of_a() + blocking.size_of_b();
   }
 
-  /// `packing`: packed_size elements at 64 bytes, or empty: then the product allocates them.
+  /// `packing`: packed_size elements at 64 bytes; fewer, or none, and the product allocates them.
   template <class T>
   static void multiply(Operand<T> a, Operand<T> b, T alpha, T beta, MatrixView<T> c,
                        VectorView<T> packing = {}) {
@@ -63,7 +63,7 @@ struct BasicEigenGemm {
     }
   }
 
-  // Eigen's sizes of blocks, with memory for them that it does not own.
+  // Eigen's sizes of blocks, with memory for them that it does not own, where that suffices.
   template <class T>
   class Blocking
       : public Eigen::internal::gemm_blocking_space<Eigen::RowMajor, T, T, Eigen::Dynamic,
@@ -71,7 +71,7 @@ struct BasicEigenGemm {
    public:
     Blocking(Index rows, Index cols, Index depth, VectorView<T> packing)
         : Blocking::gemm_blocking_space(rows, cols, depth, 1, true) {
-      if (packing.empty()) return;
+      if (packing.size < size_of_a() + size_of_b()) return;
       this->m_blockA = packing.data;
       this->m_blockB = packing.data + size_of_a();
     }
