@@ -10,7 +10,8 @@ string(REGEX REPLACE "[^0-9]+" "" c_abi "${c_abi}")
 
 add_library(wanamaker_c SHARED include/wanamaker.cpp)
 add_library(wanamaker::c ALIAS wanamaker_c)
-target_link_libraries(wanamaker_c PRIVATE wanamaker_eigen wanamaker_io)
+target_link_libraries(wanamaker_c PRIVATE wanamaker_eigen wanamaker_io
+                      $<TARGET_NAME_IF_EXISTS:wanamaker_warnings>)
 target_include_directories(wanamaker_c INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 set_target_properties(wanamaker_c PROPERTIES
