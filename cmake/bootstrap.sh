@@ -7,6 +7,8 @@
 #                                           its 30 layers on few tokens, which takes minutes; all of
 #                                           them take hours on two processors
 #   cmake/bootstrap.sh test                installs what is missing, builds and runs all the tests
+#   cmake/bootstrap.sh fuzz [SECONDS]      runs every fuzz target for so long (60), each from what it
+#                                           found before (build/fuzz); stops at the first finding
 #   cmake/bootstrap.sh deps                only installs what is missing
 # Quiet; may be repeated; stops at the first failure and prints the end of its log.
 set -euo pipefail
@@ -251,6 +253,31 @@ all_tests() {
   run_ctest release -L smoke
 }
 
+# fuzz_target PROGRAM TARGET SECONDS: its figures, or its finding.
+fuzz_target() {
+  local folder=build/fuzz log=$logs/fuzz-$2.log
+  mkdir -p "$folder/findings"
+  if ! step "fuzz-$2" "$1" "$2" "$folder/$2" -max_total_time="$3" -timeout=120 -rss_limit_mb=4096 \
+    -print_final_stats=1 -artifact_prefix="$folder/findings/$2-"; then
+    say "To repeat it: $1 $2 $(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)"
+    return 1
+  fi
+  sed -n 's/^stat::number_of_executed_units: */  executions: /p' "$log"
+  grep -o 'cov: [0-9]*' "$log" | tail -n 1 | sed 's/^cov/  edges covered/'
+}
+
+fuzz() {
+  local program=build/asan/tests/fuzz/wanamaker_fuzz target
+  dependencies test
+  if ! use_clang_for_sanitizers configure_and_build asan wanamaker_fuzz; then
+    say "The fuzz targets need clang with libFuzzer; build/asan may be of another compiler."
+    return 1
+  fi
+  for target in $("$program" --list); do
+    fuzz_target "$program" "$target" "${1:-60}"
+  done
+}
+
 summary() {
   local status=$?
   [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1
@@ -259,7 +286,7 @@ summary() {
 }
 
 usage() {
-  sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 mkdir -p "$logs"
@@ -270,6 +297,7 @@ case ${1-} in
     trap summary EXIT
     all_tests
     ;;
+  fuzz) fuzz "${@:2}" ;;
   deps) dependencies test ;;
   -h | --help) usage ;;
   *)

@@ -1,6 +1,7 @@
 // config.json and weights that are right in other spellings, and that are wrong.
 #include "wanamaker/io/model_loader.hpp"
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -131,6 +132,45 @@ TEST_CASE("settings that are missing, impossible, unknown or not implemented are
   CHECK(config_fault("books-gpt2", {{"logit_softcap", 30}}) == "config/unknown-setting");
   CHECK(config_fault("books-gpt2", {{"quantization_config", {{"bits", 4}}}}) ==
         "config/not-implemented");
+}
+
+TEST_CASE("rotary settings that no number of entries can have are refused") {
+  // The cast of such a share to an integer was undefined.
+  for (const double share : {1e300, 1.5, 1e-300}) {
+    CHECK(config_fault("books-neox", {{"rotary_pct", share}, {"rope_parameters", nullptr}}) ==
+          "config/bad-setting");
+  }
+  // 200 bytes asked for a table of 8 GiB.
+  const Json wide{{"hidden_size", 1 << 30},
+                  {"num_attention_heads", 1},
+                  {"rope_parameters", {{"rope_type", "linear"}, {"factor", 2}}}};
+  CHECK(config_fault("books-neox", wide) == "config/bad-setting");
+}
+
+TEST_CASE("rotary settings that are finite and give frequencies that are not are refused") {
+  const auto yarn_fault = [](double theta, double weight) {
+    return config_fault("books-neox", {{"rope_parameters",
+                                        {{"rope_type", "yarn"},
+                                         {"rope_theta", theta},
+                                         {"factor", 2},
+                                         {"original_max_position_embeddings", 256},
+                                         {"mscale", weight},
+                                         {"mscale_all_dim", 1.0}}}});
+  };
+  CHECK(yarn_fault(10000.0, 1.0).empty());
+  CHECK(yarn_fault(10000.0, 1e300).empty());
+  CHECK(yarn_fault(1.0, 1.0) == "config/bad-setting");  // log θ is a divisor
+  CHECK(yarn_fault(10000.0, 1.7e308).empty());
+  CHECK(config_fault("books-neox",
+                     {{"rope_parameters", {{"rope_type", "linear"}, {"factor", 5e-324}}}})
+            .empty());
+  CHECK(config_fault("books-neox", {{"rope_parameters",
+                                     {{"rope_type", "llama3"},
+                                      {"factor", 5e-324},
+                                      {"low_freq_factor", 1.0},
+                                      {"high_freq_factor", 4.0},
+                                      {"original_max_position_embeddings", 1e-300}}}}) ==
+        "config/bad-setting");
 }
 
 TEST_CASE("tensor names with and without prefix, stray buffers, a written tied head") {
@@ -527,6 +567,10 @@ TEST_CASE("GGUF files that are no model of ours are refused by name") {
     return fault(good, with(tiny.metadata(), key, value));
   };
   CHECK(changed("general.name", std::string("x")).empty());
+  for (const float value : {HUGE_VALF, -HUGE_VALF, std::nanf("")}) {
+    CHECK(changed("llama.rope.freq_base", value) == "config/bad-setting");
+    CHECK(changed("llama.attention.layer_norm_rms_epsilon", value) == "config/bad-setting");
+  }
   CHECK(changed("general.architecture", std::string("gemma2")) == "config/not-implemented");
   CHECK(changed("general.architecture", std::uint32_t{1}) == "config/bad-setting");
   CHECK(changed("general.type", std::string("adapter")) == "config/not-implemented");

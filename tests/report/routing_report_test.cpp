@@ -132,6 +132,13 @@ TEST_CASE("layers read back from JSON are the layers that were written") {
   check_read_back(made_cluster_layer(), cluster_layer_from_json);
   check_read_back(made_transfer_layer(TransferVerdict::partly), transfer_layer_from_json);
   check_read_back(made_features_layer(FeatureVerdict::no_power), features_layer_from_json);
+  // Numbers that no layer can have; casting 1e300 was undefined.
+  for (const Json& number : {Json(1e300), Json(1.5), Json(std::uint64_t{1} << 63)}) {
+    Json broken = Json(json_of(made_probe_layer()));
+    broken["layer"] = number;
+    CHECK(wanamaker_test::error_id([&] { probe_layer_from_json(broken, "test"); }) ==
+          "result/bad-value");
+  }
   Json unknown = Json(json_of(made_features_layer(FeatureVerdict::explains)));
   unknown["sets"][0]["fits"][0]["verdict"] = "perhaps";
   CHECK(wanamaker_test::error_id([&] { features_layer_from_json(unknown, "test"); }) ==

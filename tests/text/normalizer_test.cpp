@@ -111,6 +111,22 @@ TEST_CASE("compatibility forms and lower case, character by character") {
   CHECK(lower_case("\u0130") == "i\u0307");
 }
 
+TEST_CASE("replacements make a text longer up to a bound") {
+  // Four steps of a hostile file made 4 GiB of one letter.
+  std::string storage;
+  const std::string longest(256, 'a');
+  const ReplaceTextStep text{"a", longest};
+  const ReplaceStep pattern{Regex("a?", "test"), longest};
+  CHECK(Normalizer({text}).apply("a", storage) == longest);
+  CHECK(Normalizer({text, text}).apply("a", storage).size() == 256 * 256);
+  for (const Normalizer& normalizer :
+       {Normalizer({text, text, text, text}), Normalizer({pattern, pattern, pattern, pattern})}) {
+    CHECK(error_id([&] { normalizer.apply("a", storage); }) == "text/normalised-length");
+  }
+  const std::string spaces(100'000, ' ');
+  CHECK(Normalizer({ReplaceTextStep{" ", "\u2581"}}).apply(spaces, storage).size() == 300'000);
+}
+
 TEST_CASE("steps are applied in order") {
   std::string storage;
   const Normalizer normalizer({PrependStep{"_"}, ReplaceTextStep{" ", "_"}, LowercaseStep{}});

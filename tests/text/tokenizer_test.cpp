@@ -312,6 +312,7 @@ TEST_CASE("hostile files") {
       {{"/model/vocab/a", "1000000000000"}, "tokenizer/wrong-type"},
       {{"/model/vocab/a", "18446744073709551615"}, "tokenizer/wrong-type"},
       {{"/model/vocab/a", "1000000000"}, "tokenizer/id-out-of-range"},
+      {{"/model/vocab/a", "70000"}, "tokenizer/id-out-of-range"},  // of 259: a hole of 75 MB
       {{"/model/vocab/a", "98"}, "tokenizer/duplicate-id"},
       {{"/added_tokens/0/id", "98"}, "tokenizer/duplicate-id"},
       {{"/added_tokens/0/id", ""}, "tokenizer/missing-key"},
@@ -333,6 +334,29 @@ TEST_CASE("hostile files") {
     CAPTURE(refused.change.value);
     CHECK(refusal({refused.change}) == refused.id);
   }
+}
+
+TEST_CASE("pipelines of too many steps, and templates of too many ids") {
+  const auto steps = [](std::size_t count) {
+    std::string list = R"({"type": "NFC"})";
+    for (std::size_t i = 1; i < count; ++i) list += R"(, {"type": "NFC"})";
+    return R"({"type": "Sequence", "normalizers": [)" + list + "]}";
+  };
+  const auto with_steps = [&](const std::string& normalizer) {
+    return refusal({{"/normalizer", normalizer.c_str()}});
+  };
+  CHECK(with_steps(steps(64)) == "");
+  CHECK(with_steps(steps(65)) == "tokenizer/unsupported");
+  const auto with_template = [](std::size_t count) {
+    std::string list;
+    for (std::size_t i = 0; i < count; ++i) list += R"({"SpecialToken": {"id": "t"}}, )";
+    const std::string processor = R"({"type": "TemplateProcessing", "single": [)" + list +
+                                  R"({"Sequence": {"id": "A"}}], "special_tokens":
+                                     {"t": {"ids": [97, 97, 97, 97]}}})";
+    return refusal({{"/post_processor", processor.c_str()}});
+  };
+  CHECK(with_template(1024) == "");
+  CHECK(with_template(1025) == "tokenizer/unsupported");
 }
 
 TEST_CASE("broken JSON and broken text files") {

@@ -177,6 +177,7 @@ inline void read_gguf_rotary(const GgufFile& file, SettingReader& s, ModelConfig
   c.rope_theta = s.positive({"rope.freq_base"}, 10000.0);
   c.rotary_width = s.size({"rope.dimension_count"}, 2, c.head_width);
   const bool fits = c.rotary_width % 2 == 0 && c.rotary_width <= c.head_width &&
+                    c.rotary_width <= widest_rotation &&
                     (!whole_heads || c.rotary_width == c.head_width);
   if (!fits) {
     s.fail("rope.dimension_count",
@@ -185,6 +186,7 @@ inline void read_gguf_rotary(const GgufFile& file, SettingReader& s, ModelConfig
            std::to_string(c.rotary_width));
   }
   c.rope_scaling = gguf_rope_scaling(file, s, c);
+  check_rope_scaling(s, c.rope_scaling);
 }
 
 inline ModelConfig gguf_gpt2_config(const GgufFile& file, SettingReader& s) {

@@ -139,7 +139,8 @@ class SettingReader {
   double positive(std::initializer_list<const char*> names, double fallback) {
     const Json* value = find(names);
     if (value == nullptr) return fallback;
-    if (value->is_number() && value->get<double>() > 0) return value->get<double>();
+    const double number = value->is_number() ? value->get<double>() : 0.0;
+    if (number > 0 && std::isfinite(number)) return number;
     fail(*names.begin(), "a positive number", setting_text(*value));
   }
 
@@ -317,6 +318,20 @@ inline RopeScaling read_rope_scaling(SettingReader& rope, const ModelConfig& c) 
                      .mend = "use a model without it"});
 }
 
+/// Entries of a head that are rotated, at most: a table is made for each pair, on the word of a
+/// file that may be short.
+inline constexpr Index widest_rotation = 65536;
+
+/// Settings that are finite each may make frequencies that are not.
+inline void check_rope_scaling(SettingReader& rope, const RopeScaling& scaling) {
+  const auto is_usable = [](double d) { return d > 0 && std::isfinite(d); };
+  const auto& divisors = scaling.divisors;
+  if (is_usable(scaling.magnitude) && std::all_of(divisors.begin(), divisors.end(), is_usable)) {
+    return;
+  }
+  rope.fail("rope_scaling", "settings that give positive finite frequencies", "others");
+}
+
 // Rotary settings in either spelling: rope_parameters {…}, or rope_theta / rotary_emb_base,
 // rotary_pct / partial_rotary_factor, rope_scaling.
 inline void read_rotary(SettingReader& s, ModelConfig& c, double default_share) {
@@ -331,14 +346,19 @@ inline void read_rotary(SettingReader& s, ModelConfig& c, double default_share) 
   SettingReader rope(parameters != nullptr ? *parameters : none, s.where() + ", rope_parameters");
   c.rope_theta = rope.positive({"rope_theta"}, c.rope_theta);
   share = rope.positive({"partial_rotary_factor"}, share);
-  c.rotary_width = static_cast<Index>(std::floor(static_cast<double>(c.head_width) * share));
+  const Index most = std::min(c.head_width, widest_rotation);
+  // Compared before it is cast: a share may be any number.
+  const double rotated = std::floor(static_cast<double>(c.head_width) * share);
   const bool fits =
-      c.rotary_width >= 2 && c.rotary_width <= c.head_width && c.rotary_width % 2 == 0;
+      rotated >= 2 && rotated <= static_cast<double>(most) && std::fmod(rotated, 2.0) == 0;
   if (!fits) {
-    s.fail("rotary_pct", "an even number of rotated entries within a head",
-           std::to_string(c.rotary_width) + " of " + std::to_string(c.head_width));
+    s.fail("rotary_pct",
+           "an even number of rotated entries within a head, at most " + std::to_string(most),
+           setting_text(Json(rotated)) + " of " + std::to_string(c.head_width));
   }
+  c.rotary_width = static_cast<Index>(rotated);
   c.rope_scaling = read_rope_scaling(rope, c);
+  check_rope_scaling(rope, c.rope_scaling);
   rope.refuse_the_rest();
 }
 

@@ -1,9 +1,13 @@
 // Stored layers back from JSON, so that an interrupted sweep goes on where it was.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "wanamaker/io/json.hpp"
@@ -15,17 +19,39 @@ namespace wanamaker::inline WANAMAKER_ABI {
 
 namespace detail {
 
+/// False for numbers that are no integers of this type: nlohmann would cast them, which beyond the
+/// type's range is undefined.
+template <class T>
+bool holds_integer(const Json& value) {
+  if (value.is_number_unsigned()) return std::in_range<T>(value.get<std::uint64_t>());
+  return value.is_number_integer() && std::in_range<T>(value.get<std::int64_t>());
+}
+
+template <class T>
+bool holds_type(const Json& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value.is_boolean();
+  } else if constexpr (std::is_integral_v<T>) {
+    return holds_integer<T>(value);
+  } else if constexpr (std::is_same_v<T, std::vector<Index>>) {
+    return std::all_of(value.begin(), value.end(), holds_integer<Index>);
+  } else {
+    return true;  // get() throws
+  }
+}
+
 // One value under a key. Throws FormatError where it is missing or of another type.
 template <class T>
 T value_at(const Json& json, const char* key, const std::string& where) {
   try {
-    return json.at(key).get<T>();
-  } catch (const Json::exception&) {
-    throw FormatError({.id = "result/bad-value",
-                       .where = where,
-                       .what = std::string("key ") + key + " is missing or of another type",
-                       .mend = "delete the file and run again without --resume"});
+    const Json& value = json.at(key);
+    if (holds_type<T>(value)) return value.get<T>();
+  } catch (const Json::exception&) {  // as where the type is another
   }
+  throw FormatError({.id = "result/bad-value",
+                     .where = where,
+                     .what = std::string("key ") + key + " is missing or of another type",
+                     .mend = "delete the file and run again without --resume"});
 }
 
 inline std::optional<double> optional_at(const Json& json, const char* key,

@@ -43,14 +43,14 @@ class JsonNode {
                        .mend = "download the tokenizer again"});
   }
 
-  /// Elements of an array.
-  std::vector<JsonNode> elements() const {
+  /// Calls `visit(node)` for each element of an array. Not all at once: a node with its place takes
+  /// many times the memory of a short element.
+  template <class Visit>
+  void for_each_element(Visit&& visit) const {
     if (!value_->is_array()) refuse("an array");
-    std::vector<JsonNode> nodes;
     for (std::size_t i = 0; i < value_->size(); ++i) {
-      nodes.push_back(JsonNode((*value_)[i], file_, path_ + "/" + std::to_string(i)));
+      visit(JsonNode((*value_)[i], file_, path_ + "/" + std::to_string(i)));
     }
-    return nodes;
   }
 
   const std::string& text() const {

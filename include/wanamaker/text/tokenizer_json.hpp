@@ -21,14 +21,20 @@ namespace wanamaker::inline WANAMAKER_ABI {
 
 namespace detail {
 
+/// More steps than any tokenizer has; each goes over the whole text.
+inline constexpr std::size_t most_steps = 64;
+
 /// Steps in order: the elements of a `Sequence`, or the one step itself. `member` is the name of a
 /// sequence's list.
 inline std::vector<JsonNode> sequence_steps(const JsonNode& node, const std::string& member) {
   if (node.at("type").text() != "Sequence") return {node};
   std::vector<JsonNode> steps;
-  for (const JsonNode& element : node.at(member).elements()) {
+  node.at(member).for_each_element([&](const JsonNode& element) {
     for (JsonNode& step : sequence_steps(element, member)) steps.push_back(std::move(step));
-  }
+    if (steps.size() > most_steps) {
+      node.refuse_unsupported("sequence", "at most " + std::to_string(most_steps) + " steps");
+    }
+  });
   return steps;
 }
 
@@ -214,19 +220,26 @@ inline void read_decoder(const JsonNode& root, TokenizerDefinition& definition) 
   }
 }
 
+/// Ids before or after a text; a template may name one list of ids many times.
+inline constexpr std::size_t longest_template = 4096;
+
 /// `single` of TemplateProcessing: ids around the one text.
 inline void read_template(const JsonNode& step, TokenizerDefinition& definition) {
   const JsonNode tokens = step.at("special_tokens");
   std::vector<TokenId>* ids = &definition.template_begin;
-  for (const JsonNode& part : step.at("single").elements()) {
+  step.at("single").for_each_element([&](const JsonNode& part) {
     if (part.find("Sequence")) {
       if (ids == &definition.template_end) part.refuse_unsupported("template", "one text");
       ids = &definition.template_end;
-      continue;
+      return;
     }
     const std::string& name = part.at("SpecialToken").at("id").text();
-    for (const JsonNode& id : tokens.at(name).at("ids").elements()) ids->push_back(id.token_id());
-  }
+    tokens.at(name).at("ids").for_each_element(
+        [&](const JsonNode& id) { ids->push_back(id.token_id()); });
+    if (ids->size() > longest_template) {
+      step.refuse_unsupported("template", "at most " + std::to_string(longest_template) + " ids");
+    }
+  });
   if (ids != &definition.template_end) step.at("single").refuse_unsupported("template", "a text");
 }
 
@@ -337,9 +350,9 @@ inline TokenizerDefinition read_tokenizer_json(std::string_view text, const std:
   detail::read_post_processor(root, definition);
   detail::read_decoder(root, definition);
   if (const auto added = root.find("added_tokens")) {
-    for (const detail::JsonNode& token : added->elements()) {
+    added->for_each_element([&](const detail::JsonNode& token) {
       definition.added_tokens.push_back(detail::read_added_token(token, token.at("id").token_id()));
-    }
+    });
   }
   return definition;
 }

@@ -45,7 +45,7 @@ struct SpellingRule {
 class Vocabulary {
  public:
   /// Ids that no token has, at most: bounds memory against files with a single huge id.
-  static constexpr Index most_unused_ids = 1'000'000;
+  static constexpr Index most_unused_ids = 65'536;
 
   Vocabulary() = default;
 

@@ -102,12 +102,14 @@ class WikitextSplitter {
   void add(const Row& row) {
     kept_ += row.text;
     finder_.add(row, [this](const WikitextHeading& heading) { cut_at(heading); });
+    drop_given();
     if (kept_.size() <= largest_) return;
     detail::refuse_large_document(where_ + ", line " + std::to_string(article_.line + 1), largest_);
   }
   void finish() {
     finder_.finish([this](const WikitextHeading& heading) { cut_at(heading); });
-    give(kept_.size());
+    give(kept_.size() - given_);
+    drop_given();
   }
 
  private:
@@ -119,11 +121,14 @@ class WikitextSplitter {
   }
 
   void give(std::size_t size) {
-    article_.text = kept_.substr(0, size);
-    kept_.erase(0, size);
+    article_.text = kept_.substr(given_, size);
+    given_ += size;
     kept_begin_ += size;
     if (titled_ || !is_blank(article_.text)) visit_(std::move(article_));
   }
+
+  /// Once for all articles that a row makes certain: they may be many.
+  void drop_given() { kept_.erase(0, std::exchange(given_, 0)); }
 
   std::string where_;
   std::size_t largest_;
@@ -131,8 +136,9 @@ class WikitextSplitter {
   WikitextHeadingFinder finder_;
   WikitextArticle article_;
   bool titled_ = false;
-  std::string kept_;  // what belongs to no article yet
-  std::size_t kept_begin_ = 0;
+  std::string kept_;            // what belonged to no article when the row came
+  std::size_t given_ = 0;       // bytes of it that do by now
+  std::size_t kept_begin_ = 0;  // of the rest in the text
 };
 
 /// The articles of a valid UTF-8 text, as WikitextSplitter has them.
