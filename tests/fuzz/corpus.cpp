@@ -75,7 +75,7 @@ const std::string packed_gzip(
 const std::string packed_zstd("\x28\xb5\x2f\xfd\x20\x0b\x59\x00\x00hello hello", 20);
 
 std::vector<std::string> corpus_seeds() {
-  const std::string repeated_row = "\xfe= a =\n\xff\x0f";
+  const std::string repeated_row = "\xfe= a =\n\xff\x0b";
   return {"aplain text\n",
           "a = Title = \n \n Prose . \n \n = Other = \n \n More @-@ over . \n",
           "cprose\n" + repeated_row,

@@ -75,10 +75,10 @@ inline std::vector<std::string> fuzz_parts(std::string_view input, std::size_t c
 }
 
 /// Inputs that take quadratic time or memory have to be large to be seen, and a fuzzer's are small.
-/// So FE part FF n stands for 2ⁿ parts (n modulo 16), up to 512 KiB in all; these two bytes occur
+/// So FE part FF n stands for 2ⁿ parts (n modulo 16), up to 256 KiB in all; these two bytes occur
 /// in no text.
 inline std::string with_repetitions(std::string_view input) {
-  constexpr std::size_t largest = std::size_t{1} << 19;
+  constexpr std::size_t largest = std::size_t{1} << 18;
   std::string result;
   while (!input.empty()) {
     const std::size_t begin = std::min(input.find('\xfe'), input.size());

@@ -173,6 +173,16 @@ TEST_CASE("rotary settings that are finite and give frequencies that are not are
         "config/bad-setting");
 }
 
+TEST_CASE("a long name in a file does not make a long message") {
+  try {
+    config_with("books-gpt2", {{std::string(1 << 20, 'n'), 1}});
+    FAIL("no error");
+  } catch (const FormatError& error) {
+    CHECK(error.id() == "config/unknown-setting");
+    CHECK(std::string(error.what()).size() < 1000);
+  }
+}
+
 TEST_CASE("tensor names with and without prefix, stray buffers, a written tied head") {
   const std::vector<double> expected = losses_of(models / "books-gpt2");
   Tensors plain;

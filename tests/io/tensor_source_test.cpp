@@ -135,6 +135,17 @@ TEST_CASE("an index must keep its promises") {
   }
 }
 
+TEST_CASE("a shard may be a link, as in caches of models; the index still names files beside it") {
+  const TemporaryFolder folder, elsewhere;
+  write_shards(elsewhere);
+  std::filesystem::create_symlink(elsewhere / "s1.safetensors", folder / "s1.safetensors");
+  std::filesystem::create_symlink(elsewhere / "s2.safetensors", folder / "s2.safetensors");
+  write_index(folder, index_of(R"({"a": "s1.safetensors", "b": "s2.safetensors"})"));
+  check_content(TensorArchive::open(folder.path()));
+  write_index(folder, index_of("{\"a\": \"" + (elsewhere / "s1.safetensors").string() + "\"}"));
+  CHECK(error_id([&] { TensorArchive::open(folder.path()); }) == "tensor/bad-index");
+}
+
 TEST_CASE("a folder or path without weights is named, with the mend") {
   const TemporaryFolder folder;
   CHECK(error_id([&] { TensorArchive::open(folder.path()); }) == "file/no-weights");

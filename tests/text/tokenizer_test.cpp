@@ -359,6 +359,15 @@ TEST_CASE("pipelines of too many steps, and templates of too many ids") {
   CHECK(with_template(1025) == "tokenizer/unsupported");
 }
 
+TEST_CASE("merges that give back one of their parts come to an end") {
+  // The only such parts are empty: what two tokens become is spelled by both.
+  const Tokenizer tokenizer = from_json(changed({{"/model/vocab/", "261"},
+                                                 {"/model/merges", R"(+["", "a"])"},
+                                                 {"/model/merges", R"(+["a", ""])"},
+                                                 {"/model/merges", R"(+["", ""])"}}));
+  CHECK(tokenizer.decode(tokenizer.encode("banana aa")) == "banana aa");
+}
+
 TEST_CASE("broken JSON and broken text files") {
   const auto read = [](const std::string& text) {
     return error_id([&] { read_tokenizer_json(text, "t.json"); });

@@ -81,7 +81,7 @@ inline CheckVectors read_check_vectors(const std::filesystem::path& folder) {
                                  ? json.at("format").template get<std::string>()
                                  : std::string("nothing");
   if (format != "wanamaker/check/1") {
-    detail::throw_bad_check(where, "format wanamaker/check/1", format);
+    detail::throw_bad_check(where, "format wanamaker/check/1", detail::shortened(format));
   }
   CheckVectors check{detail::check_array<TokenId>(json, "ids", detail::is_token_id, where),
                      detail::check_array<double>(json, "nats", detail::is_number, where)};

@@ -267,7 +267,8 @@ inline ModelConfig gguf_model_config(const GgufFile& file) {
   const std::string architecture = gguf_architecture(file);
   detail::check_gguf_kind(file);
   const Json json = detail::gguf_settings(file, architecture);
-  detail::SettingReader settings(json, file.path().string() + ", " + architecture);
+  detail::SettingReader settings(json,
+                                 file.path().string() + ", " + detail::shortened(architecture));
   ModelConfig config = detail::gguf_config_of(file, settings, architecture);
   settings.refuse_the_rest();
   detail::check_gguf_keys(file, architecture);

@@ -181,19 +181,19 @@ class SettingReader {
       throw FormatError(
           {.id = "config/unknown-setting",
            .where = where_,
-           .what = "unknown setting " + name,
+           .what = "unknown setting " + shortened(name),
            .expected = "settings of GPT-2, GPT-NeoX or Llama-type models",
            .found = setting_text(value),
            .mend = "if it does not change the forward pass, delete it from the file"});
     }
   }
 
-  [[noreturn]] void fail(const char* name, std::string expected, std::string found) const {
+  [[noreturn]] void fail(const char* name, std::string expected, const std::string& found) const {
     throw FormatError({.id = "config/bad-setting",
                        .where = where_,
                        .what = std::string("setting ") + name,
                        .expected = std::move(expected),
-                       .found = std::move(found),
+                       .found = shortened(found, 200),
                        .mend = "correct the file or download the model again"});
   }
 

@@ -128,7 +128,7 @@ class ResultView {
  private:
   [[noreturn]] void fail(const char* expected) const {
     throw FormatError({.id = "report/bad-value",
-                       .where = where_,
+                       .where = detail::shortened(where_, 500),
                        .what = "not what a result file has here",
                        .expected = expected,
                        .found = json_ == nullptr ? "null" : json_->type_name(),

@@ -150,12 +150,12 @@ inline SavedCoMoments load_co_moments(const std::filesystem::path& path,
   if (format != detail::co_moments_format) {
     detail::throw_co_moments_file(path, "not a co-moments file of this version",
                                   std::string(detail::co_moments_format),
-                                  format.empty() ? "no format" : format);
+                                  format.empty() ? "no format" : detail::in_quotes(format));
   }
   SavedCoMoments saved{detail::metadata_value(file, "settings"), {}};
   if (!settings_hash.empty() && saved.settings_hash != settings_hash) {
     detail::throw_co_moments_file(path, "collected with other settings", std::string(settings_hash),
-                                  saved.settings_hash);
+                                  detail::in_quotes(saved.settings_hash));
   }
   for (const std::string& name : file.names()) {
     const std::optional<Index> layer = detail::layer_of_name(name);

@@ -23,7 +23,9 @@ class JsonNode {
   const Json& json() const { return *value_; }
 
   /// "tokenizer.json, key /model/type"
-  std::string where() const { return path_.empty() ? file_ : file_ + ", key " + path_; }
+  std::string where() const {
+    return path_.empty() ? file_ : file_ + ", key " + shortened(path_, 200);
+  }
 
   /// The member, or nothing where it is absent or null. Throws FormatError unless an object.
   std::optional<JsonNode> find(const std::string& key) const {
