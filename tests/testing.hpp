@@ -78,7 +78,8 @@ inline std::string read_bytes(const std::filesystem::path& path) {
 }
 
 /// Folder of shared data, or nothing (with a message) where it is missing: the test then returns.
-inline std::optional<std::filesystem::path> shared_data(const std::string& part = "") {
+inline std::optional<std::filesystem::path> shared_data(
+    [[maybe_unused]] const std::string& part = "") {
 #ifdef WANAMAKER_SHARED_DATA
   const std::filesystem::path path = std::filesystem::path(WANAMAKER_SHARED_DATA) / part;
   if (std::filesystem::exists(path)) return path;
