@@ -4,6 +4,7 @@
 #include "engine.hpp"
 #include "options.hpp"
 #include "wanamaker/core/hash.hpp"
+#include "wanamaker/io/folder_lock.hpp"
 
 namespace study {
 
@@ -37,6 +38,11 @@ void run_all(const Options& options);
 void write_report(const std::filesystem::path& folder);
 /// Throws wanamaker::FileError where the folder cannot be made.
 void make_folder(const std::filesystem::path& folder);
+/// Makes it, and keeps other runs out of it. Throws wanamaker::FileError.
+wanamaker::FolderLock lock_folder(const std::filesystem::path& folder);
+/// The same of one model's folder, unless it is --out itself, which is locked already.
+std::optional<wanamaker::FolderLock> lock_part(const Options& options,
+                                               const std::filesystem::path& folder);
 wanamaker::Index thread_count(const Options& options);
 /// What a tokenizer and a runtime's defaults are read from, from a model to a folder of another.
 void copy_tokenizer_files(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <system_error>
 #include <thread>
 
 #include "wanamaker/core/error.hpp"
@@ -17,6 +18,7 @@ namespace study {
 namespace {
 
 std::atomic<bool> interrupted{false};
+std::string stage_of_run;  // of the main thread, as the callback
 
 // Takes the signals, one after the other, for the whole process. The second one ends it.
 void wait_for_interrupts(const sigset_t& signals) {
@@ -48,11 +50,24 @@ void catch_interrupts() {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads that are started later inherit it
-  std::thread([signals] { wait_for_interrupts(signals); }).detach();
+  try {
+    std::thread([signals] { wait_for_interrupts(signals); }).detach();
+  } catch (const std::system_error& refusal) {
+    throw wanamaker::BackendError({.id = "backend/no-thread",
+                                   .where = "signals",
+                                   .what = "the system refuses to start a thread",
+                                   .expected = "one that waits for Ctrl-C",
+                                   .found = refusal.what(),
+                                   .mend = "allow more threads, or more memory for their stacks"});
+  }
 }
 
 bool is_interrupted() {
   return interrupted;
+}
+
+std::string last_stage() {
+  return stage_of_run;
 }
 
 void check_output_written() {
@@ -72,6 +87,7 @@ ProgressLine::~ProgressLine() {
 
 wanamaker::Progress ProgressLine::callback() {
   return {[this](std::string_view stage, wanamaker::Index done, wanamaker::Index total) {
+    if (!stage.empty() && stage != stage_of_run) stage_of_run = stage;
     if (!quiet_ && !stage.empty()) show(stage, done, total);
     return !is_interrupted();
   }};

@@ -11,8 +11,12 @@
 namespace study {
 
 /// From now on SIGINT and SIGTERM ask the running command to stop; a second one ends at once.
+/// Throws wanamaker::BackendError where the system refuses a thread.
 void catch_interrupts();
 bool is_interrupted();
+
+/// What the newest callback of a ProgressLine said was going on; empty before the first.
+std::string last_stage();
 
 /// Throws wanamaker::FileError where standard output took less than it was given: a stream drops
 /// what it could not write, so that a full device would pass for success.

@@ -267,7 +267,7 @@ void run_finetuning(const Options& options) {
   for (const fs::path& model : models) {
     const Stopwatch watch;
     const fs::path out = models.size() > 1 ? options.out / model.filename() : options.out;
-    make_folder(out);
+    const std::optional<wanamaker::FolderLock> lock = lock_part(options, out);
     progress.set_title(model.filename().string());
     Tuning tuning(options, texts, model, pool, progress.callback());
     FinetuneTask task = tuning.task(progress.callback());

@@ -1,18 +1,29 @@
 // study: how much of a transformer's MLP nonlinearity is needed.
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "commands.hpp"
 #include "console.hpp"
 #include "run.hpp"
 #include "wanamaker/core/error.hpp"
+#include "wanamaker/io/file_error.hpp"
 
 namespace {
 
+// Whether it writes results that a second run in the same folder would mix with its own.
+bool measures(const std::string& command) {
+  return command != "tokenize" && command != "verify" && command != "report" &&
+         command != "compare";
+}
+
 int run(const study::Options& options) {
+  std::optional<wanamaker::FolderLock> lock;
+  if (measures(options.command)) lock.emplace(study::lock_folder(options.out));
   if (options.command == "tokenize") study::run_tokenize(options);
   if (options.command == "perplexity") study::run_perplexity(options);
   if (options.command == "sweep") study::run_sweep(options);
@@ -39,6 +50,34 @@ bool can_resume(const std::string& command) {
          study::is_finetuning(command) || study::is_from_scratch(command);
 }
 
+int fail(const std::string& message) {
+  std::cerr << "study: " << message << '\n';
+  return 1;
+}
+
+// A path that is long may be what is wrong with it.
+std::string file_message(const std::filesystem::filesystem_error& error) {
+  const std::string path = wanamaker::detail::shortened(error.path1().string());
+  return one_line(wanamaker::detail::file_problem(error.code().value(), path, "cannot use this",
+                                                  "a file or folder that is there"));
+}
+
+std::string memory_message() {
+  return wanamaker::one_line(
+      {.id = "backend/out-of-memory",
+       .where = study::last_stage(),
+       .what = "out of memory",
+       .mend = "use fewer tokens (--fit-tokens, --report-tokens), a shorter --window, "
+               "a smaller --batch, fewer --threads or a smaller model"});
+}
+
+// An allocation that failed says little without what it was for.
+std::string message_of(const wanamaker::Error& error) {
+  const std::string stage = study::last_stage();
+  const bool is_about_memory = error.id() == "backend/out-of-memory" && !stage.empty();
+  return (is_about_memory ? stage + ": " : "") + error.what();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -51,10 +90,12 @@ int main(int argc, char** argv) {
     std::cerr << "study: " << (can_resume(options.command) ? stop.what() : "interrupted") << '\n';
     return 130;
   } catch (const std::bad_alloc&) {
-    std::cerr << "study: out of memory; use fewer tokens or a smaller model\n";
-    return 1;
+    return fail(memory_message());
+  } catch (const wanamaker::Error& error) {
+    return fail(message_of(error));
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(file_message(error));
   } catch (const std::exception& error) {
-    std::cerr << "study: " << error.what() << '\n';
-    return 1;
+    return fail(error.what());
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -49,6 +50,16 @@ void make_folder(const fs::path& folder) {
                               .mend = "choose another --out"});
 }
 
+wanamaker::FolderLock lock_folder(const fs::path& folder) {
+  make_folder(folder);
+  return wanamaker::FolderLock(folder);
+}
+
+std::optional<wanamaker::FolderLock> lock_part(const Options& options, const fs::path& folder) {
+  if (folder == options.out) return std::nullopt;
+  return lock_folder(folder);
+}
+
 bool needs_texts(const Options& options) {
   if (options.command != "generate") {
     return options.protocol == "rigorous" || options.command != "sweep";
@@ -66,12 +77,16 @@ void for_each_model(const Options& options, const std::function<void(Run&)>& f) 
   wanamaker::ThreadPool pool(thread_count(options));
   const EngineMaker make_engine = engine_maker(options);
   const std::vector<fs::path> folders = model_folders(options);
-  wanamaker::Corpus corpus = needs_texts(options) ? read_documents(options) : wanamaker::Corpus{};
   ProgressLine progress(options.quiet);
+  progress.set_title(options.command);
+  const wanamaker::Progress report = progress.callback();
+  report("reading texts", 0, 1);
+  wanamaker::Corpus corpus = needs_texts(options) ? read_documents(options) : wanamaker::Corpus{};
   for (const fs::path& folder : folders) {
     const fs::path out = folders.size() > 1 ? options.out / folder.filename() : options.out;
-    make_folder(out);
+    const std::optional<wanamaker::FolderLock> lock = lock_part(options, out);
     progress.set_title(folder.filename().string());
+    report("loading the model", 0, 1);
     Run run{options, pool, progress, folder, {}, {}, {}, {}, {}, out};
     if (is_about_routing(options.command)) {
       run.routing = make_routing_engine(folder, pool);
@@ -81,9 +96,8 @@ void for_each_model(const Options& options, const std::function<void(Run&)>& f) 
     run.rule = window_rule(options, run.model().config());
     if (needs_texts(options)) {
       const bool are_passages = options.format == "lambada" && options.command == "perplexity";
-      run.texts = are_passages
-                      ? encode_passages(corpus, folder, run.rule, pool, progress.callback())
-                      : encode_documents(corpus, folder, pool, progress.callback());
+      run.texts = are_passages ? encode_passages(corpus, folder, run.rule, pool, report)
+                               : encode_documents(corpus, folder, pool, report);
       if (&folder == &folders.back()) corpus = {};  // the ids are enough from here on
       check_tokens(run.texts, run);
     }
@@ -98,6 +112,8 @@ void write_results(const Run& run, const std::string& command, const wanamaker::
   wanamaker::write_atomically(run.out / (command + ".csv"), csv);
   if (!svg.empty()) wanamaker::write_atomically(run.out / (command + ".svg"), svg);
   write_times(run.out, command, run.options, watch);
+  std::error_code ignored;
+  if (run.options.command != "all") fs::remove(state_file(run.out, command), ignored);
 }
 
 void write_times(const fs::path& out, const std::string& command, const Options& options,

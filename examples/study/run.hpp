@@ -68,7 +68,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// COMMAND.json, COMMAND.csv and COMMAND.times.json, and COMMAND.svg where there is a picture.
+/// COMMAND.json, COMMAND.csv and COMMAND.times.json, and COMMAND.svg where there is a picture. Then
+/// the parts that were kept are no longer needed; `all` keeps them until everything is done, so
+/// that it takes up what was finished before an interruption.
 void write_results(const Run& run, const std::string& command, const wanamaker::OrderedJson& result,
                    const std::string& csv, const Stopwatch& watch, const std::string& svg = "");
 
@@ -85,14 +87,11 @@ std::filesystem::path state_file(const std::filesystem::path& out, const std::st
 /// Of everything that `all` runs.
 void remove_states(const std::filesystem::path& out);
 
-/// run_with(state), whose parts are kept in OUT/COMMAND.state.json until it is done; `all` keeps
-/// them until everything is, so that it takes up what was finished before an interruption.
+/// run_with(state), whose parts are kept in OUT/COMMAND.state.json until write_results.
 template <class RunWith>
 auto resumable(const Run& run, const std::string& command, RunWith&& run_with) {
   RunState state(state_file(run.out, command), settings_hash(run, command), run.options.resume);
-  auto result = run_with(state);
-  if (run.options.command != "all") state.finish();
-  return result;
+  return run_with(state);
 }
 
 }  // namespace study

@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <string>
 #include <thread>
@@ -12,9 +14,11 @@
 #include "io_testing.hpp"
 #include "testing.hpp"
 #include "wanamaker/io/atomic_file.hpp"
+#include "wanamaker/io/folder_lock.hpp"
 #include "wanamaker/io/mapped_file.hpp"
 
 using wanamaker::AtomicFile;
+using wanamaker::FolderLock;
 using wanamaker::MappedFile;
 using wanamaker::write_atomically;
 using namespace wanamaker_test;
@@ -204,13 +208,60 @@ TEST_CASE("a full device is reported in words") {
   }
 }
 
-TEST_CASE("names left by a killed process are passed over") {
+TEST_CASE("what a killed process left is removed, what another writes or owns is not") {
   const TemporaryFolder folder;
   const std::string left = ".wanamaker-partial-" + std::to_string(::getpid()) + "-0";
   write_bytes(folder / left, "left");
+  write_bytes(folder / ".wanamaker-partial-1-0", "left");
+  write_bytes(folder / "own", "own");
+  std::filesystem::create_symlink("own", folder / ".wanamaker-partial-2-0");
+  AtomicFile other(folder / "other");
   write_atomically(folder / "f", "x");
   CHECK(read_bytes(folder / "f") == "x");
-  CHECK(read_bytes(folder / left) == "left");
+  other.write("y");
+  other.commit();
+  CHECK(read_bytes(folder / "other") == "y");
+  CHECK(read_bytes(folder / "own") == "own");
+  CHECK_FALSE(std::filesystem::exists(folder / left));
+  CHECK(names_in(folder.path()).size() == 4);  // the link stays
+}
+
+TEST_CASE("a folder has one holder at a time, whichever process it is in") {
+  const TemporaryFolder folder;
+  const auto take = [&folder] { return error_id([&] { FolderLock second(folder.path()); }); };
+  {
+    const FolderLock lock(folder.path());
+    CHECK(take() == "file/in-use");
+    CHECK_THROWS_WITH_AS(FolderLock(folder.path()),
+                         doctest::Contains(std::to_string(::getpid()).c_str()),
+                         wanamaker::FileError);
+  }
+  CHECK(names_in(folder.path()).empty());
+  // As a killed process leaves it: nobody holds the file.
+  write_bytes(folder / ".wanamaker-lock", "12345");
+  CHECK(take() == "");
+  CHECK(error_id([&] { FolderLock lock(folder / "absent"); }) == "file/missing");
+}
+
+TEST_CASE("threads that want one folder have it one after the other") {
+  const TemporaryFolder folder;
+  std::atomic<int> holders{0}, most{0}, taken{0};
+  const auto hold = [&] {
+    for (int i = 0; i < 200; ++i) {
+      try {
+        const FolderLock lock(folder.path());
+        most = std::max(most.load(), ++holders);
+        ++taken;
+        --holders;
+      } catch (const wanamaker::FileError&) {
+      }
+    }
+  };
+  std::thread first(hold), second(hold);
+  first.join();
+  second.join();
+  CHECK(most == 1);
+  CHECK(taken > 0);
 }
 
 TEST_CASE("writers of one file at the same time each write a whole file") {

@@ -1,9 +1,6 @@
 // The study program stopped in the middle, by Ctrl-C or killed, and resumed: the same result file,
 // byte for byte, as without the interruption.
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -12,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "program/study_process.hpp"
 #include "testing.hpp"
 
 namespace {
@@ -31,8 +29,7 @@ struct Command {
   // The program's arguments for results in `out`.
   std::vector<std::string> arguments(const fs::path& out, bool resume) const {
     const fs::path data = WANAMAKER_EXAMPLES_DATA;
-    std::vector<std::string> all{WANAMAKER_STUDY,   name,
-                                 "--model",         (data / "models/books-gpt2").string(),
+    std::vector<std::string> all{"--model",         (data / "models/books-gpt2").string(),
                                  "--text",          (data / "narrative.txt").string(),
                                  "--out",           out.string(),
                                  "--fit-tokens",    "1000",
@@ -40,8 +37,8 @@ struct Command {
                                  "--report-tokens", report_tokens,
                                  "--truncate",      "40",
                                  "--rho",           "1e-3",
-                                 "--threads",       "1",
-                                 "--quiet"};
+                                 "--threads",       "1"};
+    all.insert(all.begin(), {name, "--quiet"});
     if (!trains) all.insert(all.end(), {"--gate-tokens", "800"});
     all.insert(all.end(), options.begin(), options.end());
     all.insert(all.end(), settings.begin(), settings.end());
@@ -51,32 +48,11 @@ struct Command {
 };
 
 pid_t start(const Command& command, const fs::path& out, bool resume) {
-  const std::vector<std::string> arguments = command.arguments(out, resume);
-  std::vector<char*> pointers;
-  for (const std::string& a : arguments) pointers.push_back(const_cast<char*>(a.c_str()));
-  pointers.push_back(nullptr);
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
-  ::execv(pointers.front(), pointers.data());
-  ::_exit(127);
-}
-
-// Exit code, or 1000 + the signal that ended it.
-int wait_for(pid_t child) {
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  return start_study(command.arguments(out, resume));
 }
 
 int run(const Command& command, const fs::path& out, bool resume) {
   return wait_for(start(command, out, resume));
-}
-
-bool has_ended(pid_t child) {
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid == child;
 }
 
 // Sends the signal once the state file has been written `writes` times. Returns the exit code.

@@ -1,7 +1,10 @@
 // The study program run as a user runs it.
 #pragma once
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,6 +37,33 @@ inline Outcome run_study(const std::string& arguments,
                               quoted(output) + " 2>" + quoted(errors);
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), read_bytes(errors)};
+}
+
+/// Starts `study ARGUMENTS` beside the test, its standard output nowhere.
+inline pid_t start_study(const std::vector<std::string>& arguments, int input = STDIN_FILENO) {
+  std::string program = WANAMAKER_STUDY;
+  std::vector<char*> pointers{program.data()};
+  for (const std::string& a : arguments) pointers.push_back(const_cast<char*>(a.c_str()));
+  pointers.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::dup2(input, STDIN_FILENO);
+  ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
+  ::execv(pointers.front(), pointers.data());
+  ::_exit(127);
+}
+
+/// Exit code, or 1000 + the signal that ended it.
+inline int wait_for(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+inline bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == child;
 }
 
 /// Exit code 1 and one line, which has each of `parts`.

@@ -59,6 +59,13 @@ inline void onednn_gemm(Operand<float> a, Operand<float> b, float alpha, float b
       a.is_transposed ? 'T' : 'N', b.is_transposed ? 'T' : 'N', c.rows, c.cols, a.cols(), alpha,
       a.matrix.data, a.matrix.stride, b.matrix.data, b.matrix.stride, beta, c.data, c.stride);
   if (status == dnnl_success) return;
+  if (status == dnnl_out_of_memory) {
+    throw BackendError({.id = "backend/out-of-memory",
+                        .where = "BlasBackend::gemm",
+                        .what = "oneDNN has no memory for a product of " + std::to_string(c.rows) +
+                                " × " + std::to_string(a.cols()) + " × " + std::to_string(c.cols),
+                        .mend = "use fewer tokens per batch or a smaller model"});
+  }
   throw BackendError({.id = "backend/onednn",
                       .where = "BlasBackend::gemm",
                       .what = "oneDNN refused a product",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "wanamaker/core/error.hpp"
@@ -38,16 +40,43 @@ inline void write_all(int descriptor, std::string_view bytes, const std::filesys
   }
 }
 
+inline constexpr std::string_view partial_prefix = ".wanamaker-partial-";
+
+/// Removes what killed processes left of their writing: partial files that nobody holds locked.
+/// What cannot be listed or removed stays.
+inline void remove_abandoned_partial_files(const std::filesystem::path& folder) {
+  std::error_code fault;
+  std::filesystem::directory_iterator entry(folder, fault);
+  for (const std::filesystem::directory_iterator end; !fault && entry != end;
+       entry.increment(fault)) {
+    const std::filesystem::path& path = entry->path();
+    if (!path.filename().string().starts_with(partial_prefix)) continue;
+    const FileDescriptor file = open_descriptor(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
+    if (file.valid() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+  }
+}
+
+/// Locks a file that was just created. False where another process looked at it meanwhile, and may
+/// have taken it for an abandoned one. A file system without locks is no fault: on such a one
+/// nothing is taken for abandoned either.
+inline bool keep_from_removal(const FileDescriptor& file) {
+  struct ::stat status {};
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  return ::fstat(file.get(), &status) == 0 && status.st_nlink > 0;
+}
+
 }  // namespace detail
 
 /// Streams bytes into a temporary file in the target's folder; `commit` moves it to the target in
 /// one step. Without `commit`, or when anything fails, the target stays as it was and the temporary
-/// file is removed. A target that is a symbolic link is replaced, not followed. Throws FileError.
+/// file is removed; one that a killed process left is removed by the next writing into the folder.
+/// A target that is a symbolic link is replaced, not followed. Throws FileError.
 class AtomicFile {
  public:
   /// Creates the temporary file, so that an unusable folder is reported before any work is done.
   explicit AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
     refuse_special_target();
+    detail::remove_abandoned_partial_files(folder());
     create_temporary();
   }
   AtomicFile(const AtomicFile&) = delete;
@@ -100,15 +129,14 @@ class AtomicFile {
   void create_temporary() {
     for (int attempt = 0;; ++attempt) {
       std::filesystem::path candidate =
-          folder() /
-          (".wanamaker-partial-" + std::to_string(::getpid()) + "-" + std::to_string(attempt));
+          folder() / (std::string(detail::partial_prefix) + std::to_string(::getpid()) + "-" +
+                      std::to_string(attempt));
       file_ = detail::open_descriptor(candidate, O_WRONLY | O_CREAT | O_EXCL, 0666);
-      if (file_.valid()) {
-        temporary_ = std::move(candidate);
-        return;
-      }
-      // Taken by another thread, or left by a process that was killed: try the next name.
-      if (errno != EEXIST || attempt >= 1000) fail(errno, "cannot create");
+      // A name may be taken by another thread: try the next one.
+      if (!file_.valid() && (errno != EEXIST || attempt >= 1000)) fail(errno, "cannot create");
+      if (!file_.valid() || !detail::keep_from_removal(file_)) continue;
+      temporary_ = std::move(candidate);
+      return;
     }
   }
 

@@ -47,6 +47,8 @@ inline SystemFault system_fault(int code) {
     case EDQUOT:
     case EFBIG:
       return {"file/full", "make room, or choose another disk"};
+    case ENOMEM:
+      return {"file/out-of-memory", "free some memory, or allow more"};
     case ENAMETOOLONG:
     case ELOOP:
       return {"file/bad-name", "choose another path"};
@@ -56,15 +58,20 @@ inline SystemFault system_fault(int code) {
 }
 
 /// `what` is what was tried ("cannot read"), `expected` what would have been right, `code` errno.
+inline Problem file_problem(int code, const std::filesystem::path& path, std::string_view what,
+                            std::string_view expected) {
+  const SystemFault fault = system_fault(code);
+  return {.id = fault.id,
+          .where = path.string(),
+          .what = std::string(what),
+          .expected = std::string(expected),
+          .found = std::system_category().message(code),
+          .mend = std::string(fault.mend)};
+}
+
 [[noreturn]] inline void throw_file_error(int code, const std::filesystem::path& path,
                                           std::string_view what, std::string_view expected) {
-  const SystemFault fault = system_fault(code);
-  throw FileError({.id = fault.id,
-                   .where = path.string(),
-                   .what = std::string(what),
-                   .expected = std::string(expected),
-                   .found = std::system_category().message(code),
-                   .mend = std::string(fault.mend)});
+  throw FileError(file_problem(code, path, what, expected));
 }
 
 }  // namespace detail
