@@ -9,6 +9,10 @@
 #   cmake/bootstrap.sh test                installs what is missing, builds and runs all the tests
 #   cmake/bootstrap.sh fuzz [SECONDS]      runs every fuzz target for so long (60), each from what it
 #                                           found before (build/fuzz); stops at the first finding
+#   cmake/bootstrap.sh sanitize            builds and runs tests under the thread sanitizer, and the
+#                                           study program on few tokens under valgrind's memcheck
+#   cmake/bootstrap.sh coverage [FOLDER…]  builds and runs tests (of these folders of tests/, or of
+#                                           all layers) and prints line and branch coverage of include/
 #   cmake/bootstrap.sh deps                only installs what is missing
 # Quiet; may be repeated; stops at the first failure and prints the end of its log.
 set -euo pipefail
@@ -56,7 +60,10 @@ cmake cmake
 ninja ninja-build
 pkg-config pkg-config
 END
-  if [ "$1" = test ]; then
+  if [ "$1" = sanitize ]; then
+    command -v valgrind >/dev/null || echo valgrind
+  fi
+  if [ "$1" != study ]; then
     command -v clang++ >/dev/null || echo clang
     find_clang_format >/dev/null || echo clang-format
     command -v doxygen >/dev/null || echo doxygen
@@ -278,6 +285,61 @@ fuzz() {
   done
 }
 
+# Targets of folders of tests/.
+test_programs() { printf 'wanamaker_%s_tests ' "$@"; }
+
+# The threads of the library are the pool's; who else computes on several is in these folders.
+threaded_folders=(core backend text study)
+
+check_threads() {
+  use_clang_for_sanitizers configure_and_build tsan $(test_programs "${threaded_folders[@]}")
+  run_ctest tsan -R "^($(IFS='|'; echo "${threaded_folders[*]}"))/"
+}
+
+# Reads of memory that nothing was written to. The program chooses its instructions when it is run, so
+# that valgrind, which knows no AVX-512, can follow.
+check_memory() {
+  local data=examples/data
+  if ! command -v valgrind >/dev/null; then
+    say "memcheck … skipped: valgrind is not installed"
+    skipped=$((skipped + 1))
+    return 0
+  fi
+  configure_and_build release study
+  step memcheck valgrind --quiet --error-exitcode=9 build/release/examples/study/study perplexity \
+    --quiet --threads 2 --model $data/models/books-gpt2 --text $data/narrative.txt --truncate 20 \
+    --report-tokens 100 --out build/memcheck
+  passed=$((passed + 1))
+}
+
+sanitize() {
+  dependencies sanitize
+  check_memory
+  check_threads
+}
+
+# run_for_coverage FOLDER: its tests, what they reach in a file of its own.
+run_for_coverage() {
+  step "coverage-$1" env LLVM_PROFILE_FILE="build/coverage/$1.profraw" \
+    "build/coverage/tests/wanamaker_$1_tests"
+}
+
+coverage() {
+  local folder folders=("$@") programs=()
+  [ $# -gt 0 ] || folders=(core backend nn io text stats surrogate gate residual train study report)
+  dependencies test
+  use_clang_for_sanitizers configure_and_build coverage $(test_programs "${folders[@]}")
+  for folder in "${folders[@]}"; do
+    run_for_coverage "$folder"
+    programs+=(-object "build/coverage/tests/wanamaker_${folder}_tests")
+  done
+  llvm-profdata merge -o build/coverage/all.profdata build/coverage/*.profraw
+  llvm-cov report -instr-profile=build/coverage/all.profdata "${programs[@]:1}" include \
+    >"$logs/coverage.log"
+  sed -n -e '1p' -e '$p' "$logs/coverage.log"
+  say "File by file: $logs/coverage.log"
+}
+
 summary() {
   local status=$?
   [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1
@@ -286,7 +348,7 @@ summary() {
 }
 
 usage() {
-  sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 mkdir -p "$logs"
@@ -298,6 +360,11 @@ case ${1-} in
     all_tests
     ;;
   fuzz) fuzz "${@:2}" ;;
+  sanitize)
+    trap summary EXIT
+    sanitize
+    ;;
+  coverage) coverage "${@:2}" ;;
   deps) dependencies test ;;
   -h | --help) usage ;;
   *)

@@ -40,10 +40,16 @@ wanamaker::ReportSplit measured_documents(const Run& run) {
   return all;
 }
 
+// Where --check-finite asks for it: a run whose losses are not finite says where that began.
+void check_finite(Run& run, const wanamaker::EvaluationSet& set) {
+  if (run.options.check_finite) run.engine->check_finite(set, run.progress.callback());
+}
+
 wanamaker::PerplexityResult perplexity_of_run(Run& run, const wanamaker::ReportSplit& report) {
   const Stopwatch watch;
   const wanamaker::EvaluationSet set =
       wanamaker::make_evaluation_set(run.texts.corpus, report.documents, run.rule);
+  check_finite(run, set);
   wanamaker::Protocol protocol = run.protocol;
   protocol.token_ids_hash = wanamaker::token_ids_hash(set);
   const Texts& texts = run.texts;
@@ -72,6 +78,7 @@ wanamaker::SweepResult paper_sweep_of_run(Run& run) {
   protocol.faults = wanamaker::paper_faults(stream);
   const wanamaker::PaperSets sets = stream ? wanamaker::paper_stream_sets(rows.corpus, positions)
                                            : wanamaker::paper_row_sets(rows.corpus, positions);
+  check_finite(run, sets.evaluation);
   return resumable(run, "sweep", [&](RunState& state) {
     return run.engine->paper_sweep(sets, protocol, sweep_options(run.options),
                                    run.progress.callback(), state.for_sweep());
@@ -80,6 +87,8 @@ wanamaker::SweepResult paper_sweep_of_run(Run& run) {
 
 wanamaker::SweepResult rigorous_sweep_of_run(Run& run) {
   const LayerTask task = layer_task(run);
+  const std::vector<Index>& reported = task.splits.report.documents;
+  check_finite(run, wanamaker::make_evaluation_set(run.texts.corpus, reported, run.rule));
   return resumable(run, "sweep",
                    [&](RunState& state) { return run.engine->sweep(task, state.for_sweep()); });
 }

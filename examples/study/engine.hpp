@@ -39,6 +39,9 @@ class LoadedModel {
 /// One that the experiments on costs can be run on.
 class Engine : public LoadedModel {
  public:
+  /// Throws wanamaker::NumericalError where an activation is not finite.
+  virtual void check_finite(const wanamaker::EvaluationSet& set,
+                            const wanamaker::Progress& progress) = 0;
   virtual wanamaker::PerplexityResult perplexity(const wanamaker::TokenizedCorpus& corpus,
                                                  const wanamaker::EvaluationSet& set,
                                                  const wanamaker::Protocol& protocol,

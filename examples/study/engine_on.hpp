@@ -8,6 +8,7 @@
 #include "wanamaker/io/model_loader.hpp"
 #include "wanamaker/study/compound.hpp"
 #include "wanamaker/study/export_model.hpp"
+#include "wanamaker/study/finite_check.hpp"
 #include "wanamaker/study/gate_curve.hpp"
 #include "wanamaker/study/generate_study.hpp"
 #include "wanamaker/study/paper_sweep.hpp"
@@ -27,6 +28,11 @@ class EngineOn final : public Engine {
 
   const wanamaker::ModelConfig& config() const override { return model_.config(); }
   std::string arithmetic() const override { return arithmetic_; }
+
+  void check_finite(const wanamaker::EvaluationSet& set,
+                    const wanamaker::Progress& progress) override {
+    wanamaker::check_finite_activations(backend_, model_, set, workspace_, progress);
+  }
 
   wanamaker::PerplexityResult perplexity(const wanamaker::TokenizedCorpus& corpus,
                                          const wanamaker::EvaluationSet& set,

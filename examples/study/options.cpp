@@ -87,6 +87,12 @@ void add_run_options(CLI::App& command, Options& o) {
                      "eigen, blas or reference [blas where it was found, else eigen]");
 }
 
+void add_finite_check(CLI::App& command, Options& o) {
+  command.add_flag("--check-finite", o.check_finite,
+                   "first run the model once with its activations watched: name the layer and the "
+                   "component where a NaN or an infinity first arises");
+}
+
 void add_fit_options(CLI::App& command, Options& o) {
   command.add_option("--layers", o.layers, "such as 0,3-5 [all]");
   command.add_option("--fit-tokens", o.tokens.fit, "tokens to fit surrogates on at most")
@@ -586,6 +592,7 @@ void describe_reading(CLI::App& app, Options& o) {
   CLI::App* perplexity = app.add_subcommand("perplexity", "measure a model's perplexity on texts");
   add_input_options(*perplexity, o);
   add_run_options(*perplexity, o);
+  add_finite_check(*perplexity, o);
 }
 
 void describe_experiments(CLI::App& app, Options& o) {
@@ -595,6 +602,7 @@ void describe_experiments(CLI::App& app, Options& o) {
   add_run_options(*sweep, o);
   add_sweep_options(*sweep, o);
   add_ranks(*sweep, o);
+  add_finite_check(*sweep, o);
   add_gate_fraction(*sweep, o);
   add_protocol(*sweep, o);
 

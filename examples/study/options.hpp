@@ -143,6 +143,7 @@ struct Options {
   FinetuneFlags finetune;
   std::vector<std::filesystem::path> compared;
   bool anyway = false;
+  bool check_finite = false;
   bool bos = false;
   bool quick = false;
   bool quiet = false;

@@ -37,6 +37,7 @@ const Names page_order = {"getting-started.md",
                           "report.md",
                           "errors.md",
                           "configuration.md",
+                          "concurrency.md",
                           "pitfalls.md",
                           "faq.md",
                           "benchmarks.md",
@@ -172,7 +173,40 @@ std::set<std::string> commands_in_table() {
   return commands;
 }
 
+/// Names of classes that stand at the beginning of a line outside of namespaces for details.
+std::set<std::string> public_classes(const Names& lines) {
+  std::set<std::string> names;
+  bool in_details = false;
+  for (const std::string& line : lines) {
+    if (line.rfind("namespace wanamaker::inline WANAMAKER_ABI::detail", 0) == 0) return {};
+    if (line.rfind("namespace detail {", 0) == 0) in_details = true;
+    if (line == "}  // namespace detail") in_details = false;
+    const bool declares = line.rfind("class ", 0) == 0 && !line.ends_with(';');
+    if (declares && !in_details) names.insert(line.substr(6, line.find_first_of(" :{", 6) - 6));
+  }
+  return names;
+}
+
 }  // namespace
+
+TEST_CASE("the page on concurrency says of every public class how threads may use it") {
+  std::set<std::string> headers, page;
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir / "include")) {
+    if (entry.is_regular_file()) headers.merge(public_classes(lines_of(entry.path())));
+  }
+  CHECK(headers.size() > 100);
+  for (const std::string& line : page_of(source_dir / "docs" / "concurrency.md").prose) {
+    if (line.rfind("| ", 0) != 0) continue;
+    for (const std::string& name : code_spans_of(line)) {
+      CAPTURE(name);
+      CHECK((page.insert(name).second && headers.count(name) == 1));
+    }
+  }
+  for (const std::string& name : headers) {
+    CAPTURE(name);
+    CHECK(page.count(name) == 1);
+  }
+}
 
 TEST_CASE("the index lists every page of docs/ in the fixed order") {
   Names listed;

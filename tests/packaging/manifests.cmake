@@ -1,6 +1,7 @@
 # cmake/vcpkg.json and cmake/conanfile.py have the project's name and version, and name exactly the
 # packages that cmake/bootstrap.sh names for these package managers.
-#   cmake -D SOURCE_DIR=… -D VERSION=… -D WORK_DIR=… -P manifests.cmake
+# The bill of materials of a build names such packages, each once with its licence.
+#   cmake -D SOURCE_DIR=… -D VERSION=… -D SBOM=… -D WORK_DIR=… -P manifests.cmake
 cmake_minimum_required(VERSION 3.22)
 
 file(READ ${SOURCE_DIR}/cmake/bootstrap.sh bootstrap)
@@ -50,6 +51,26 @@ string(REGEX MATCHALL "\n        \"[a-z0-9_]+/" conan_packages "${conan}")
 list(TRANSFORM conan_packages REPLACE "[^a-z0-9_]" "")
 bootstrap_packages(conan expected)
 require_equal("packages in conanfile.py" "${conan_packages}" "${expected}")
+
+file(READ ${SBOM} sbom)
+string(JSON count LENGTH "${sbom}" components)
+math(EXPR last "${count} - 1")
+foreach(i RANGE ${last})
+  string(JSON name GET "${sbom}" components ${i} name)
+  string(JSON licence GET "${sbom}" components ${i} licenses 0 license id)
+  list(APPEND sbom_packages ${name})
+endforeach()
+list(REMOVE_DUPLICATES sbom_packages)
+list(LENGTH sbom_packages different)
+require_equal("packages in ${SBOM}" "${different}" "${count}")
+foreach(package IN LISTS sbom_packages)
+  if(NOT package IN_LIST vcpkg_packages)
+    message(SEND_ERROR "${SBOM} names ${package}, which vcpkg.json does not")
+  endif()
+endforeach()
+if(NOT "doctest" IN_LIST sbom_packages)
+  message(SEND_ERROR "${SBOM} lacks doctest, without which there would be no test")
+endif()
 
 find_program(python3 python3)
 if(NOT python3)

@@ -11,6 +11,8 @@
 
 #include "program/study_process.hpp"
 #include "testing.hpp"
+#include "wanamaker/io/safetensors.hpp"
+#include "wanamaker/io/safetensors_writer.hpp"
 
 namespace {
 
@@ -61,6 +63,18 @@ class Inputs {
     const std::size_t at = bytes.find(from);
     REQUIRE(at != std::string::npos);
     bytes.replace(at, from.size(), to);
+  }
+  /// Gives a tensor other values, in float; the others keep theirs.
+  void replace_tensor(const std::string& name, const std::vector<float>& values) {
+    const auto file = wanamaker::SafetensorsFile::open(weights());
+    std::vector<wanamaker::TensorToWrite> tensors;
+    for (const auto& [other, info] : file.tensors()) {
+      tensors.push_back({other, info.dtype, info.shape, file.bytes(other)});
+      if (other == name) {
+        tensors.back() = wanamaker::tensor_to_write<float>(name, values, info.shape);
+      }
+    }
+    wanamaker::write_safetensors(weights(), tensors);
   }
   void replace_in(const std::string& file, const std::string& from, const std::string& to) {
     std::string bytes = read_bytes(model() / file);
@@ -151,6 +165,35 @@ TEST_CASE("a weight that is not a number") {
   });
   check_refused(inputs.perplexity(),
                 {"transformer.h.0.attn.c_attn.bias", "element 1", "NaN", "finite"});
+}
+
+TEST_CASE("a weight that float16 could not hold when the file was made") {
+  Inputs inputs;
+  inputs.damage_weights([](std::string& bytes) {
+    const std::size_t data = 8 + static_cast<std::size_t>(header_size(bytes));
+    bytes[data + 2] = '\x00';
+    bytes[data + 3] = '\x7c';
+  });
+  check_refused(inputs.perplexity(),
+                {"transformer.h.0.attn.c_attn.bias", "element 1", "inf", "finite"});
+}
+
+TEST_CASE("--check-finite names where activations overflow; it changes no result") {
+  Inputs inputs;
+  REQUIRE(inputs.perplexity().code == 0);
+  const std::string result = read_bytes(inputs / "out/perplexity.json");
+  CHECK(inputs.perplexity("--check-finite").code == 0);
+  CHECK(read_bytes(inputs / "out/perplexity.json") == result);
+
+  const std::string name = "transformer.h.2.mlp.c_proj.bias";
+  inputs.replace_tensor(name, std::vector<float>(192, 3e38f));
+  const std::string residual = "transformer.h.2.attn.c_proj.bias";
+  inputs.replace_tensor(residual, std::vector<float>(192, 3e38f));
+  check_refused(inputs.perplexity("--check-finite"),
+                {"layer 3, residual stream, row 0, column 0", "numeric/non-finite-activation"});
+  check_refused(run_study("sweep --check-finite --quick --layers 4" +
+                          inputs.perplexity_arguments(inputs / "sweep").substr(10)),
+                {"layer 3, residual stream", "numeric/non-finite-activation"});
 }
 
 TEST_CASE("texts that are empty, not UTF-8, a folder, or not there") {

@@ -124,4 +124,46 @@ TEST_CASE("impossible rules and empty texts are refused") {
         }) == "data/nothing-to-score");
 }
 
+TEST_CASE("ten thousand documents of one token: scored after a BOS token, else nothing to add") {
+  const std::vector<Index> ones(10000, 1);
+  const TokenizedCorpus corpus = corpus_of(ones);
+  const EvaluationSet set =
+      make_evaluation_set(corpus, all_documents(corpus), {.window = 4, .stride = 3, .bos = 7});
+  CHECK(set.scored() == 10000);
+  CHECK(set.document_offsets.size() == 10001);
+  for (const EvaluationBatch& batch : set.batches) {
+    CHECK(batch.tokens.size() <= 2 * 2048);  // a BOS token for each
+    for (const TokenId row : batch.scored.rows) {
+      if (batch.tokens[static_cast<std::size_t>(row)] != 7) FAIL("row " << row << " is no BOS");
+    }
+  }
+  // Beside one that has something to predict they change nothing.
+  std::vector<Index> mixed = ones;
+  mixed.push_back(5);
+  const TokenizedCorpus with_one = corpus_of(mixed);
+  const EvaluationSet scored =
+      make_evaluation_set(with_one, all_documents(with_one), {.window = 4, .stride = 2});
+  CHECK(scored.scored() == 4);
+  CHECK(scored.batches.back().scored.targets == std::vector<TokenId>{10001, 10002, 10003, 10004});
+}
+
+TEST_CASE("a document of two million tokens: each but the first is scored once, in batches") {
+  constexpr Index length = 2000000;
+  const TokenizedCorpus corpus = corpus_of({length});
+  const EvaluationSet set =
+      make_evaluation_set(corpus, all_documents(corpus), {.window = 1024, .stride = 512});
+  CHECK(set.scored() == length - 1);
+  TokenId next = 1;
+  for (const EvaluationBatch& batch : set.batches) {
+    if (batch.tokens.size() > 2048) FAIL("a batch of " << batch.tokens.size() << " tokens");
+    for (std::size_t i = 0; i < batch.scored.targets.size(); ++i) {
+      const auto row = static_cast<std::size_t>(batch.scored.rows[i]);
+      const bool fits = batch.scored.targets[i] == next && batch.tokens[row] == next - 1;
+      if (!fits) FAIL("token " << next << " is missing, or not predicted from the one before");
+      ++next;
+    }
+  }
+  CHECK(next == length);
+}
+
 }  // namespace
