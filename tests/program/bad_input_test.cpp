@@ -46,8 +46,12 @@ class Inputs {
     return run_study(perplexity_arguments(out) + options);
   }
   std::string perplexity_arguments(const fs::path& out) const {
-    return "perplexity --quiet --threads 1 --model " + quoted(model()) + " --text " +
-           quoted(text()) + " --out " + quoted(out) + " ";
+    return "perplexity " + arguments(out);
+  }
+  /// Of any command that measures.
+  std::string arguments(const fs::path& out) const {
+    return "--quiet --threads 1 --model " + quoted(model()) + " --text " + quoted(text()) +
+           " --out " + quoted(out) + " ";
   }
 
   /// Replaces the weights by damage(their bytes).
@@ -191,8 +195,11 @@ TEST_CASE("--check-finite names where activations overflow; it changes no result
   inputs.replace_tensor(residual, std::vector<float>(192, 3e38f));
   check_refused(inputs.perplexity("--check-finite"),
                 {"layer 3, residual stream, row 0, column 0", "numeric/non-finite-activation"});
-  check_refused(run_study("sweep --check-finite --quick --layers 4" +
-                          inputs.perplexity_arguments(inputs / "sweep").substr(10)),
+  fs::remove(inputs.text());  // a sweep needs more documents
+  fs::copy_file(fs::path(WANAMAKER_EXAMPLES_DATA) / "narrative.txt", inputs.text());
+  check_refused(run_study("sweep --check-finite --truncate 40 --fit-tokens 1000 --gate-tokens 800 "
+                          "--select-tokens 400 --report-tokens 400 " +
+                          inputs.arguments(inputs / "sweep")),
                 {"layer 3, residual stream", "numeric/non-finite-activation"});
 }
 
