@@ -16,7 +16,7 @@ using namespace wanamaker;
 using namespace wanamaker_test;
 using FloatBackend = EigenBackend<float>;
 
-const double infinity = std::numeric_limits<double>::infinity();
+const double infinite_value = std::numeric_limits<double>::infinity();
 const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// What a watched pass of three tokens says; empty where all is finite.
@@ -54,7 +54,7 @@ std::vector<double> losses_of(const naive::Model& formulas, const std::vector<in
   return model.token_losses(backend, residual.view(), all_next_tokens(batch), workspace);
 }
 
-void scale(naive::Rows<double>& rows, double factor) {
+void scale_rows(naive::Rows<double>& rows, double factor) {
   for (std::vector<double>& row : rows) {
     for (double& value : row) value *= factor;
   }
@@ -72,13 +72,13 @@ TEST_CASE("the layer and the component where a value first is not finite are nam
     CHECK(fault.starts_with(start));
   };
   const naive::Model whole = tiny_gpt2();
-  begins(poisoned(whole, [](auto& m) { m.embedding[5][7] = infinity; }),
+  begins(poisoned(whole, [](auto& m) { m.embedding[5][7] = infinite_value; }),
          "layer 0, residual stream, row 1, column 7 of batch 4: ");
   begins(poisoned(whole, [](auto& m) { m.blocks[0].value.bias[3] = not_a_number; }),
          "layer 0, attention heads, row 0, column 3");
-  begins(poisoned(whole, [](auto& m) { m.blocks[0].output.bias[2] = -infinity; }),
+  begins(poisoned(whole, [](auto& m) { m.blocks[0].output.bias[2] = -infinite_value; }),
          "layer 0, attention output, row 0, column 2");
-  begins(poisoned(whole, [](auto& m) { m.blocks[1].mlp_norm.bias[4] = infinity; }),
+  begins(poisoned(whole, [](auto& m) { m.blocks[1].mlp_norm.bias[4] = infinite_value; }),
          "layer 1, MLP input, row 0, column 4");
   begins(poisoned(whole, [](auto& m) { m.blocks[1].down.bias[11] = not_a_number; }),
          "layer 1, MLP output, row 0, column 11");
@@ -109,7 +109,7 @@ TEST_CASE("extreme logits have finite losses: those of the formulas") {
 
 TEST_CASE("embeddings below the smallest normal number are no trouble") {
   naive::Model formulas = tiny_llama(true, 0);
-  scale(formulas.embedding, 1e-40);
+  scale_rows(formulas.embedding, 1e-40);
   CHECK(fault_of_pass(formulas) == "");
   const naive::Trace<double> expected = naive::forward<double>(formulas, some_tokens);
   CHECK(all_close(losses_of(formulas, some_tokens), expected.nll, 1e-4, 1e-4));
