@@ -103,20 +103,32 @@ class HostExecutor {
   template <class F>
   void run(Index n, F&& f) {
     if (host_.run == nullptr) return SerialExecutor().run(n, f);
-    Job<F> job{f};
+    Job<F> job{f, n};
     host_.run(host_.context, n, Job<F>::piece, &job);
     if (job.failure) std::rethrow_exception(job.failure);
+    if (job.calls == n) return;
+    throw Refused(WANAMAKER_HOST_FAILED, {.id = "c/executor",
+                                          .where = "the caller's executor",
+                                          .what = "it does not call every piece once",
+                                          .expected = std::to_string(n) + " calls",
+                                          .found = std::to_string(job.calls),
+                                          .mend = "call piece(argument, i) for 0 to pieces - 1"});
   }
 
  private:
   template <class F>
   struct Job {
     F& f;
+    Index pieces;
+    std::atomic<Index> calls{0};  // with a number that is none: more than there are pieces
     std::mutex mutex{};
     std::exception_ptr failure{};
 
     static void piece(void* argument, std::int64_t number) {
       auto& job = *static_cast<Job*>(argument);
+      const bool is_piece = number >= 0 && number < job.pieces;
+      job.calls += is_piece ? 1 : job.pieces + 1;
+      if (!is_piece) return;
       try {
         job.f(static_cast<Index>(number));
       } catch (...) {

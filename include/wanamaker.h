@@ -32,13 +32,13 @@ enum {
   WANAMAKER_OK = 0,
   WANAMAKER_NULL = 1,       /* a pointer that must not be null is */
   WANAMAKER_BAD_HANDLE = 2, /* no open layer or session has this handle */
-  WANAMAKER_BAD_SHAPE = 3,  /* rows, columns, strides, addresses or a layer that do not fit */
+  WANAMAKER_BAD_SHAPE = 3,  /* rows, columns, strides, buffers or a layer that do not fit */
   WANAMAKER_BAD_TYPE = 4,   /* no type of elements */
   WANAMAKER_BAD_FILE = 5,   /* missing, unreadable or damaged files */
   WANAMAKER_BAD_DATA = 6,   /* numbers that cannot be, or that fail their check vectors */
   WANAMAKER_BUSY = 7,       /* the session is in another call */
   WANAMAKER_OUT_OF_MEMORY = 8,
-  WANAMAKER_HOST_FAILED = 9, /* the caller's MLP returned something other than 0 */
+  WANAMAKER_HOST_FAILED = 9, /* the caller's MLP, or executor, did not do its work */
   WANAMAKER_FAILED = 10      /* anything else */
 };
 

@@ -41,6 +41,15 @@ void run_on_threads(void* context, std::int64_t pieces,
   for (std::thread& thread : threads) thread.join();
 }
 
+void run_first_only(void*, std::int64_t, void (*piece)(void*, std::int64_t), void* argument) {
+  piece(argument, 0);
+}
+void run_beyond(void*, std::int64_t pieces, void (*piece)(void*, std::int64_t), void* argument) {
+  for (std::int64_t i = 0; i < pieces - 1; ++i) piece(argument, i);
+  piece(argument, pieces);
+  piece(argument, -1);
+}
+
 /// A folder with the planted layer as number 3, opened with the host's MLP, and a session.
 struct OpenLayer {
   explicit OpenLayer(const wanamaker_executor* executor = nullptr, void* context = nullptr) {
@@ -194,6 +203,17 @@ TEST_CASE("each kind of misuse has its status and a sentence") {
   CHECK(wanamaker_layer_close(open.layer) == WANAMAKER_OK);
   CHECK(wanamaker_layer_close(open.layer) == WANAMAKER_BAD_HANDLE);
   CHECK(open.forward(x, y) == WANAMAKER_BAD_HANDLE);
+}
+
+TEST_CASE("an executor that does not run every piece is told so") {
+  const std::vector<float> x = host_floats(36, 300);
+  std::vector<float> y(x.size());
+  for (const auto run : {run_first_only, run_beyond}) {
+    const wanamaker_executor broken{nullptr, 3, run};
+    const OpenLayer open(&broken);
+    CHECK(open.forward(x, y) == WANAMAKER_HOST_FAILED);
+    CHECK(last_error_has("[c/executor]"));
+  }
 }
 
 TEST_CASE("arguments drawn by chance never crash a call") {
