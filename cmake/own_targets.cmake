@@ -57,12 +57,18 @@ function(wanamaker_compiled_only target)
   endif()
 endfunction()
 
-# wanamaker_program_from_folder(<name> <folder>): one program of all sources in the folder.
+# wanamaker_program_from_folder(<name> <folder>): one program of all sources in the folder, but for
+# engines of other backends than WANAMAKER_STUDY_BACKENDS.
 function(wanamaker_program_from_folder name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   if(NOT sources)
     return()
   endif()
+  foreach(backend eigen reference)
+    if(NOT backend IN_LIST WANAMAKER_STUDY_BACKENDS)
+      list(FILTER sources EXCLUDE REGEX "/engine_${backend}[.]cpp$")
+    endif()
+  endforeach()
   find_package(CLI11 REQUIRED)
   add_executable(${name} ${sources})
   wanamaker_own_target(${name})

@@ -156,6 +156,7 @@ void run_from_scratch(const Options& given) {
                         .checkpoints = checkpoints,
                         .models = options.budgets.keep_models ? models : fs::path(),
                         .progress = progress.callback()};
+  progress.set_training_tokens(budget.training.tokens_of_a_step());
   RunState state(options.out / (options.command + ".state.json"), settings_of(task),
                  options.resume);
   const wanamaker::BudgetResult result = compare_budgets(task, pool, state.for_finetune());

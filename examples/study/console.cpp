@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
@@ -93,28 +94,41 @@ wanamaker::Progress ProgressLine::callback() {
   }};
 }
 
+void ProgressLine::begin(std::string_view stage, wanamaker::Index done, Clock::time_point now) {
+  stage_ = stage;
+  stage_start_ = now;
+  stage_first_ = done;
+  if (!terminal_) std::fprintf(stderr, "%s: %s\n", title_.c_str(), stage_.c_str());
+}
+
+// Tokens a second and the time that is left, as far as they can be told.
+std::string ProgressLine::pace(wanamaker::Index done, wanamaker::Index total,
+                               Clock::time_point now) const {
+  const double elapsed = std::chrono::duration<double>(now - stage_start_).count();
+  const double pieces = static_cast<double>(done - stage_first_);
+  if (pieces <= 0 || elapsed <= 1.0) return "";
+  std::string text;
+  if (training_tokens_ > 0 && stage_.starts_with("training")) {
+    const double tokens = pieces * static_cast<double>(training_tokens_);
+    text = ", " + std::to_string(std::llround(tokens / elapsed)) + " tokens/s";
+  }
+  return text + ", " + duration_text(elapsed * static_cast<double>(total - done) / pieces) +
+         " left";
+}
+
 void ProgressLine::show(std::string_view stage, wanamaker::Index done, wanamaker::Index total) {
   const Clock::time_point now = Clock::now();
   const bool is_new = stage != stage_;
-  if (is_new) {
-    stage_ = stage;
-    stage_start_ = now;
-    if (!terminal_) std::fprintf(stderr, "%s: %s\n", title_.c_str(), stage_.c_str());
-  }
-  const bool due = is_new || now - last_shown_ > std::chrono::milliseconds(200);
-  if (!terminal_ || !due) return;
-  last_shown_ = now;
-  const double elapsed = std::chrono::duration<double>(now - stage_start_).count();
-  std::string left;
-  if (done > 0 && elapsed > 1.0) {
-    left = ", " +
-           duration_text(elapsed * static_cast<double>(total - done) / static_cast<double>(done)) +
-           " left";
-  }
-  std::fprintf(stderr, "\r\033[K%s: %s %td/%td%s", title_.c_str(), stage_.c_str(), done, total,
-               left.c_str());
+  if (is_new) begin(stage, done, now);
+  const Clock::duration pause = terminal_ ? Clock::duration(std::chrono::milliseconds(200))
+                                          : Clock::duration(std::chrono::minutes(1));
+  const bool is_due = is_new ? terminal_ : now - last_shown_ > pause;
+  if (is_new || is_due) last_shown_ = now;
+  if (!is_due) return;
+  std::fprintf(stderr, "%s%s: %s %td/%td%s%s", terminal_ ? "\r\033[K" : "", title_.c_str(),
+               stage_.c_str(), done, total, pace(done, total, now).c_str(), terminal_ ? "" : "\n");
   std::fflush(stderr);
-  shown_ = true;
+  shown_ = terminal_;
 }
 
 void ProgressLine::clear() {

@@ -22,8 +22,8 @@ std::string last_stage();
 /// what it could not write, so that a full device would pass for success.
 void check_output_written();
 
-/// One line that is rewritten a few times a second, with the time that is left; silent where
-/// standard error is no terminal, except for stage changes.
+/// One line that is rewritten a few times a second, with the time that is left; where standard
+/// error is no terminal, a line at the beginning of every stage and every minute.
 class ProgressLine {
  public:
   explicit ProgressLine(bool quiet);
@@ -37,18 +37,24 @@ class ProgressLine {
   void clear();
   /// What stage names are prefixed with, such as the model.
   void set_title(std::string title) { title_ = std::move(title); }
+  /// Stages of training have pieces of that many tokens: their tokens a second are shown.
+  void set_training_tokens(wanamaker::Index tokens) { training_tokens_ = tokens; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void show(std::string_view stage, wanamaker::Index done, wanamaker::Index total);
+  void begin(std::string_view stage, wanamaker::Index done, Clock::time_point now);
+  std::string pace(wanamaker::Index done, wanamaker::Index total, Clock::time_point now) const;
 
   bool quiet_;
   bool terminal_;
   bool shown_ = false;
   std::string title_;
+  wanamaker::Index training_tokens_ = 0;
   std::string stage_;
   Clock::time_point stage_start_{};
+  wanamaker::Index stage_first_ = 0;  // pieces that were done when the stage began
   Clock::time_point last_shown_{};
 };
 

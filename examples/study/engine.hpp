@@ -3,8 +3,10 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "wanamaker/core/executor.hpp"
 #include "wanamaker/nn/config.hpp"
@@ -82,12 +84,16 @@ class Engine : public LoadedModel {
 using EngineMaker = std::unique_ptr<Engine> (*)(const std::filesystem::path& model,
                                                 wanamaker::ExecutorRef executor);
 
-std::unique_ptr<Engine> make_eigen_engine(const std::filesystem::path& model,
-                                          wanamaker::ExecutorRef executor);
-std::unique_ptr<Engine> make_blas_engine(const std::filesystem::path& model,
-                                         wanamaker::ExecutorRef executor);
-std::unique_ptr<Engine> make_reference_engine(const std::filesystem::path& model,
-                                              wanamaker::ExecutorRef executor);
+/// What --backend may name: the engines that this build has (WANAMAKER_STUDY_BACKENDS).
+inline std::map<std::string, EngineMaker>& engines() {
+  static std::map<std::string, EngineMaker> by_name;
+  return by_name;
+}
+
+/// An object of static storage beside an engine makes it known.
+struct EngineRegistration {
+  EngineRegistration(const char* name, EngineMaker maker) { engines()[name] = maker; }
+};
 
 /// True where this build found a library for the BLAS backend.
 bool has_blas();

@@ -3,10 +3,16 @@
 
 namespace study {
 
-std::unique_ptr<Engine> make_eigen_engine(const std::filesystem::path& model,
-                                          wanamaker::ExecutorRef executor) {
+namespace {
+
+std::unique_ptr<Engine> make_engine(const std::filesystem::path& model,
+                                    wanamaker::ExecutorRef executor) {
   using Backend = wanamaker::EigenBackend<float>;
   return std::make_unique<EngineOn<Backend>>(Backend(executor), model, executor, "float, Eigen");
 }
+
+const EngineRegistration registration("eigen", make_engine);
+
+}  // namespace
 
 }  // namespace study

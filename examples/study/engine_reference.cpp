@@ -3,10 +3,16 @@
 
 namespace study {
 
-std::unique_ptr<Engine> make_reference_engine(const std::filesystem::path& model,
-                                              wanamaker::ExecutorRef executor) {
+namespace {
+
+std::unique_ptr<Engine> make_engine(const std::filesystem::path& model,
+                                    wanamaker::ExecutorRef executor) {
   using Backend = wanamaker::ReferenceBackend<double>;
   return std::make_unique<EngineOn<Backend>>(Backend(), model, executor, "double, naive loops");
 }
+
+const EngineRegistration registration("reference", make_engine);
+
+}  // namespace
 
 }  // namespace study

@@ -231,6 +231,7 @@ void run_pretrain(const Options& options) {
                     .model = model,
                     .progress = progress.callback()};
   task.options.plan = plan;
+  progress.set_training_tokens(task.options.tokens_of_a_step());
   if (!plan.empty()) add_held_out(options, texts, splits.report, task);
   wanamaker::PretrainResult result = pretrain(task, pool);
   if (plan.empty()) {

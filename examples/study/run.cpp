@@ -26,14 +26,15 @@ Index thread_count(const Options& options) {
 }
 
 EngineMaker engine_maker(const Options& options) {
-  if (options.backend == "blas") return make_blas_engine;
-  if (options.backend == "eigen") return make_eigen_engine;
-  if (options.backend == "reference") return make_reference_engine;
-  if (options.backend.empty()) return has_blas() ? make_blas_engine : make_eigen_engine;
+  const std::string fitting = has_blas() || !engines().contains("eigen") ? "blas" : "eigen";
+  const auto found = engines().find(options.backend.empty() ? fitting : options.backend);
+  if (found != engines().end()) return found->second;
+  std::string names;
+  for (const auto& [name, maker] : engines()) names += (names.empty() ? "" : ", ") + name;
   throw wanamaker::BackendError({.id = "backend/unknown",
                                  .where = "--backend",
                                  .what = "no such backend in this build",
-                                 .expected = "eigen, blas or reference",
+                                 .expected = names,
                                  .found = options.backend,
                                  .mend = "choose one of these"});
 }

@@ -39,6 +39,8 @@ struct PretrainOptions {
   TrainerOptions training{};
   MlpPlan plan{};  ///< the layers' MLPs; empty: the family's
   SparsityOptions sparsity{};
+
+  Index tokens_of_a_step() const { return window * sequences * training.accumulation; }
 };
 
 /// How a model came about, and what it says of text that it was not trained on.
