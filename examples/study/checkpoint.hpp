@@ -7,6 +7,7 @@
 #include <string>
 
 #include "wanamaker/io/json.hpp"
+#include "wanamaker/io/json_writing.hpp"
 #include "wanamaker/study/checkpoint.hpp"
 #include "wanamaker/study/clusters_result.hpp"
 #include "wanamaker/study/features_result.hpp"

@@ -13,7 +13,7 @@
 #include "inputs.hpp"
 #include "options.hpp"
 #include "routing.hpp"
-#include "wanamaker/io/json.hpp"
+#include "wanamaker/io/json_writing.hpp"
 
 namespace study {
 

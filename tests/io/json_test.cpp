@@ -1,5 +1,6 @@
 // JSON reading under bounds, and reproducible writing.
 #include "wanamaker/io/json.hpp"
+#include "wanamaker/io/json_writing.hpp"
 
 #include <bit>
 #include <cmath>

@@ -14,6 +14,7 @@
 #include "testing.hpp"
 #include "wanamaker/core/random.hpp"
 #include "wanamaker/io/json.hpp"
+#include "wanamaker/io/json_writing.hpp"
 #include "wanamaker/text/byte_level.hpp"
 #include "wanamaker/text/utf8.hpp"
 

@@ -14,6 +14,7 @@
 #include "wanamaker/core/error.hpp"
 #include "wanamaker/core/index.hpp"
 #include "wanamaker/io/json.hpp"
+#include "wanamaker/io/json_writing.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 

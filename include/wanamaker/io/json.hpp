@@ -1,18 +1,15 @@
-// JSON files: strict reading of untrusted text, atomic and reproducible writing.
+// JSON files: strict reading of untrusted text.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "wanamaker/core/error.hpp"
-#include "wanamaker/io/atomic_file.hpp"
 #include "wanamaker/io/json_events.hpp"
 #include "wanamaker/io/mapped_file.hpp"
 #include "wanamaker/io/third_party/json.hpp"
@@ -22,8 +19,6 @@ namespace wanamaker::inline WANAMAKER_ABI {
 
 /// A document that was read; keys are found in logarithmic time.
 using Json = nlohmann::json;
-/// A document to write; keys keep the order in which they were set.
-using OrderedJson = nlohmann::ordered_json;
 
 namespace detail {
 
@@ -80,37 +75,6 @@ class JsonBuilder : public JsonEvents {
   Json* member_ = nullptr;
 };
 
-/// A value that has no JSON form.
-struct UnwritableValue {
-  std::string key;  ///< its path in the document
-  std::string_view id;
-  std::string_view found;
-};
-
-inline std::optional<UnwritableValue> first_unwritable(const OrderedJson& value) {
-  if (value.is_number_float() && !std::isfinite(value.get<double>())) {
-    const std::string_view found = std::isnan(value.get<double>()) ? "NaN" : "an infinity";
-    return UnwritableValue{"", "json/non-finite", found};
-  }
-  const auto is_text = [](const std::string& text) { return !first_invalid_utf8(text); };
-  if (value.is_string() && !is_text(value.get_ref<const std::string&>())) {
-    return UnwritableValue{"", "json/invalid-text", "bytes that are not UTF-8"};
-  }
-  if (!value.is_structured()) return std::nullopt;
-  std::size_t position = 0;
-  for (auto item = value.begin(); item != value.end(); ++item, ++position) {
-    if (value.is_object() && !is_text(item.key())) {
-      return UnwritableValue{"/…", "json/invalid-text", "a key that is not UTF-8"};
-    }
-    if (auto inner = first_unwritable(*item)) {
-      inner->key =
-          "/" + (value.is_object() ? item.key() : std::to_string(position)) + std::move(inner->key);
-      return inner;
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace detail
 
 /// Reads one JSON document. `where` names its origin in messages. Throws FormatError: syntax (with
@@ -128,21 +92,6 @@ inline Json parse_json(std::string_view text, const std::string& where,
 inline Json parse_json_file(const std::filesystem::path& path, const JsonLimits& limits = {}) {
   const MappedFile file(path);
   return parse_json(file.text(), path.string(), limits);
-}
-
-/// Writes a document atomically, indented by 1 space, with a line break at the end. The same
-/// document gives the same bytes; doubles are written with the digits that read back to the same
-/// value. Throws DataError for NaN, infinities and text that is not UTF-8, and FileError.
-inline void write_json(const std::filesystem::path& path, const OrderedJson& document) {
-  if (const auto fault = detail::first_unwritable(document)) {
-    throw DataError({.id = fault->id,
-                     .where = path.string() + ", key " + fault->key,
-                     .what = "value that JSON cannot hold",
-                     .expected = "finite numbers and UTF-8 text",
-                     .found = std::string(fault->found),
-                     .mend = "write null where there is no value"});
-  }
-  write_atomically(path, document.dump(1) + "\n");
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

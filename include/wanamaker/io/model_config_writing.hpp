@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "wanamaker/core/error.hpp"
-#include "wanamaker/io/json.hpp"
+#include "wanamaker/io/json_writing.hpp"
 #include "wanamaker/nn/config.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "wanamaker/io/json.hpp"
+#include "wanamaker/io/json_writing.hpp"
 #include "wanamaker/report/curve_svg.hpp"
 #include "wanamaker/report/result_json.hpp"
 #include "wanamaker/study/pretrain.hpp"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "wanamaker/io/json.hpp"
+#include "wanamaker/io/json_writing.hpp"
 #include "wanamaker/report/published_figures.hpp"
 #include "wanamaker/report/report_text.hpp"
 #include "wanamaker/report/text_table.hpp"

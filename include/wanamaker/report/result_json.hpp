@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "wanamaker/io/json.hpp"
+#include "wanamaker/io/json_writing.hpp"
 #include "wanamaker/study/clusters_result.hpp"
 #include "wanamaker/study/compound_result.hpp"
 #include "wanamaker/study/export_result.hpp"

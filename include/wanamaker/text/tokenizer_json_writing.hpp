@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "wanamaker/core/error.hpp"
-#include "wanamaker/io/json.hpp"
+#include "wanamaker/io/json_writing.hpp"
 #include "wanamaker/text/pre_tokenizer.hpp"
 #include "wanamaker/text/tokenizer_definition.hpp"
 
