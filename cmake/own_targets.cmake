@@ -83,6 +83,10 @@ function(wanamaker_program_from_folder name folder)
   foreach(source IN LISTS sources)
     if(source MATCHES "/engine_(pretrain|finetune)[.]cpp$")
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP training)
+    elseif(source MATCHES "/engine_reference[.]cpp$")
+      # Naive loops, run to compare and never for speed.
+      set_source_files_properties(${source} PROPERTIES
+        COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
     elseif(NOT source MATCHES "/(engine|report)[^/]*$")
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP program)
     endif()
