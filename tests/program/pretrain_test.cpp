@@ -82,8 +82,8 @@ TEST_CASE("a model is trained, resumed byte for byte, and measured by the other 
                 {"training/other-settings"});
 
   const fs::path measured = folder / "measured";
-  CHECK(run_study("perplexity --quiet --backend eigen --model " + quoted(out / "model") +
-                  " --text " + quoted(texts) + " --out " + quoted(measured))
+  CHECK(run_study("perplexity --quiet --model " + quoted(out / "model") + " --text " +
+                  quoted(texts) + " --out " + quoted(measured))
             .code == 0);
   check_refused(run_study(command(texts, folder / "other", "", "3")), {"training/shape"});
 #else
@@ -113,8 +113,8 @@ TEST_CASE("a plan of MLPs is trained and measured; files have it where they can"
        {"0:dense:20,1:zero,2-3:dense:8", "0:hybrid:4,1:affine,2:low-rank:3,3:dense"}) {
     const std::string out = std::string("stock-") + plan[2];
     REQUIRE(pretrain(plan, out).code == 0);
-    CHECK(run_study("perplexity --quiet --backend eigen --model " + quoted(folder / out / "model") +
-                    " --text " + quoted(texts) + " --out " + quoted(folder / "measured"))
+    CHECK(run_study("perplexity --quiet --model " + quoted(folder / out / "model") + " --text " +
+                    quoted(texts) + " --out " + quoted(folder / "measured"))
               .code == 0);
   }
   check_refused(pretrain("0:dens:20", "bad"), {"training/mlp-plan", "0:dens:20"});
