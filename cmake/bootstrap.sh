@@ -329,6 +329,7 @@ coverage() {
   [ $# -gt 0 ] || folders=(core backend nn io text stats surrogate gate residual train study report)
   dependencies test
   use_clang_for_sanitizers configure_and_build coverage $(test_programs "${folders[@]}")
+  rm -f build/coverage/*.profraw  # what other folders have reached is not asked for
   for folder in "${folders[@]}"; do
     run_for_coverage "$folder"
     programs+=(-object "build/coverage/tests/wanamaker_${folder}_tests")

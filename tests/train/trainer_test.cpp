@@ -201,6 +201,20 @@ TEST_CASE("where the newest checkpoint is damaged, the one before it is read") {
   }
 }
 
+TEST_CASE("a kill that left both names to one checkpoint leaves no third after the next one") {
+  const TemporaryFolder folder;
+  ToyRun toy;
+  const CheckpointFolder checkpoints = toy.folder(folder);
+  AdamW::State<B> state(toy.backend, toy.owned.list);
+  const auto save = [&] { checkpoints.save(toy.backend, toy.owned.list, state, LossCurve()); };
+  save();
+  std::filesystem::create_hard_link(checkpoints.newest(), checkpoints.previous());
+  save();
+  std::filesystem::remove(checkpoints.newest());
+  std::filesystem::remove(checkpoints.previous());
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
 TEST_CASE("every byte of a checkpoint counts") {
   const TemporaryFolder folder;
   ToyRun toy;

@@ -298,6 +298,9 @@ class CheckpointFolder {
     if (fault) std::filesystem::copy_file(newest(), kept, fault);
     if (fault) refuse(fault, previous());
     move_into_place(kept, previous());
+    // Where a kill left both names to one file, a rename from one of its names to the other does
+    // nothing.
+    std::filesystem::remove(kept, fault);
   }
 
   static void move_into_place(const std::filesystem::path& from, const std::filesystem::path& to) {
