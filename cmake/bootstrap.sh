@@ -289,7 +289,7 @@ fuzz() {
 test_programs() { printf 'wanamaker_%s_tests ' "$@"; }
 
 # The threads of the library are the pool's; who else computes on several is in these folders.
-threaded_folders=(core backend text study)
+threaded_folders=(core backend text embed study)
 
 check_threads() {
   use_clang_for_sanitizers configure_and_build tsan $(test_programs "${threaded_folders[@]}")
@@ -326,7 +326,7 @@ run_for_coverage() {
 
 coverage() {
   local folder folders=("$@") programs=()
-  [ $# -gt 0 ] || folders=(core backend nn io text stats surrogate gate residual train study report)
+  [ $# -gt 0 ] || folders=(core backend nn io text stats surrogate gate embed residual train study report)
   dependencies test
   use_clang_for_sanitizers configure_and_build coverage $(test_programs "${folders[@]}")
   rm -f build/coverage/*.profraw  # what other folders have reached is not asked for
