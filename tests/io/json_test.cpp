@@ -1,6 +1,5 @@
 // JSON reading under bounds, and reproducible writing.
 #include "wanamaker/io/json.hpp"
-#include "wanamaker/io/json_writing.hpp"
 
 #include <bit>
 #include <cmath>
@@ -9,6 +8,7 @@
 
 #include "io_testing.hpp"
 #include "testing.hpp"
+#include "wanamaker/io/json_writing.hpp"
 
 using namespace wanamaker_test;
 using wanamaker::Json;
