@@ -271,6 +271,7 @@ void run_finetuning(const Options& options) {
     progress.set_title(model.filename().string());
     Tuning tuning(options, texts, model, pool, progress.callback());
     FinetuneTask task = tuning.task(progress.callback());
+    progress.set_training_tokens(task.options.tokens_of_a_step());
     if (options.finetune.export_models) {
       task.folder_of = [&](const std::string& arm) {
         const fs::path folder = out / (arm + "-model");

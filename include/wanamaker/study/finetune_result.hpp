@@ -31,6 +31,8 @@ struct FinetuneOptions {
   /// The baseline counts as kept where the loss is at most so many per cent of perplexity.
   double margin_percent = 1;
   PairedOptions intervals{};
+
+  Index tokens_of_a_step() const { return window * sequences * training.accumulation; }
 };
 
 /// What one model of an experiment goes through.
