@@ -24,8 +24,16 @@ using B = ReferenceBackend<double>;
 
 const std::filesystem::path models = std::string(WANAMAKER_EXAMPLES_DATA) + "/models";
 
+// In the spelling of transformers 5; the folder has the old one.
+const Json rotary_of_today{
+    {"rotary_pct", nullptr},
+    {"rotary_emb_base", nullptr},
+    {"rope_parameters",
+     {{"partial_rotary_factor", 0.25}, {"rope_theta", 10000.0}, {"rope_type", "default"}}}};
+
 ModelConfig config_with(const std::string& model, const Json& changes) {
   Json config = parse_json_file(models / model / "config.json");
+  if (model == "books-neox") config.merge_patch(rotary_of_today);
   config.merge_patch(changes);
   return model_config_from_json(config, "config.json");
 }

@@ -60,18 +60,19 @@ void check_refused(const Written& written, int code, const std::string& part) {
 
 // The ids are those of transformers 5.24.0 (torch 2.15.0), generate(do_sample=False) in float32.
 TEST_CASE("greedy writing gives the ids that transformers gives, streams them, and keeps them") {
-  const std::vector<int> expected{14,  199, 199, 2,   41,  550, 1171, 299, 381, 474, 259,
-                                  581, 956, 482, 397, 12,  408, 41,   550, 350, 281, 301,
-                                  199, 423, 301, 259, 581, 709, 14,   299, 381, 474};
+  const std::vector<int> expected{14,   199,  199, 2,   41,  804, 500, 221,  552, 502, 324,
+                                  1778, 990,  280, 418, 474, 397, 262, 2160, 12,  408, 373,
+                                  299,  1050, 301, 199, 83,  506, 280, 301,  259, 579};
   const std::string text =
-      ".\n\n\"I am sure I have been a little thing,\" said, \"I am not to be\nto be a little way. "
-      "I have been";
+      ".\n\n\"I don't  know what you're going to do,\" said the doctor, \"and I'll be\nsure to be "
+      "a "
+      "little";
   const Written w = generate("--prompt 'He opened the door' --tokens 32 --temperature 0");
   INFO("standard error: ", w.errors);
   REQUIRE(w.code == 0);
   CHECK(w.output.find("He opened the door" + text + "\n") == 0);
   CHECK(w.result["prompt"] == "He opened the door");
-  CHECK(w.result["prompt_ids"] == Json({741, 1972, 262, 1019}));
+  CHECK(w.result["prompt_ids"] == Json({741, 1979, 262, 1015}));
   REQUIRE(w.result["texts"].size() == 1);
   const Json& written = w.result["texts"][0];
   CHECK(written["name"] == "original");
