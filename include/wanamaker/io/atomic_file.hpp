@@ -40,6 +40,14 @@ inline void write_all(int descriptor, std::string_view bytes, const std::filesys
   }
 }
 
+/// Whether the open file still has this name.
+inline bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path) {
+  struct ::stat held {
+  }, named{};
+  return ::fstat(file.get(), &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
 inline constexpr std::string_view partial_prefix = ".wanamaker-partial-";
 
 /// Removes what killed processes left of their writing: partial files that nobody holds locked.
@@ -52,7 +60,9 @@ inline void remove_abandoned_partial_files(const std::filesystem::path& folder) 
     const std::filesystem::path& path = entry->path();
     if (!path.filename().string().starts_with(partial_prefix)) continue;
     const FileDescriptor file = open_descriptor(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
-    if (file.valid() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+    if (!file.valid() || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    // Its writer may have finished meanwhile, and another taken the name.
+    if (is_in_place(file, path)) ::unlink(path.c_str());
   }
 }
 
@@ -100,6 +110,8 @@ class AtomicFile {
     flush();
     // EINVAL: a file system without such a flush.
     if (::fsync(file_.get()) != 0 && errno != EINVAL) fail(errno, "cannot flush to the disk");
+    // Closing gives the lock up, so a second descriptor keeps it until the file has its name.
+    const detail::FileDescriptor lock(::dup(file_.get()));
     if (const int code = file_.close(); code != 0) fail(code, "cannot finish writing");
     if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno, "cannot move into place");
     temporary_.clear();

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,7 +33,7 @@ class FolderLock {
         if (errno == EWOULDBLOCK) refuse();
         return;
       }
-    } while (!is_in_place());
+    } while (!detail::is_in_place(file_, path_));
     write_holder();
   }
   FolderLock(FolderLock&&) noexcept = default;
@@ -55,13 +54,6 @@ class FolderLock {
                      .expected = "a folder for each run",
                      .found = "process " + holder(),
                      .mend = "wait for it, or choose another folder"});
-  }
-
-  bool is_in_place() const {
-    struct ::stat held {
-    }, named{};
-    return ::fstat(file_.get(), &held) == 0 && ::stat(path_.c_str(), &named) == 0 &&
-           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
   }
 
   /// For the message alone, so that a full disk does not matter.
