@@ -23,11 +23,13 @@ passed=0 failed=0 skipped=0
 
 say() { printf '%s\n' "$*"; }
 
+log_of() { printf '%s' "$logs/${1//[^a-z0-9]/-}.log"; }
+
 # step NAME COMMAND…: runs it silently, its output in a log.
 step() {
   local name=$1 log start=$SECONDS
   shift
-  log=$logs/${name//[^a-z0-9]/-}.log
+  log=$(log_of "$name")
   printf '%s … ' "$name"
   if "$@" >"$log" 2>&1; then
     say "done, $((SECONDS - start)) s"
@@ -262,7 +264,8 @@ all_tests() {
 
 # fuzz_target PROGRAM TARGET SECONDS: its figures, or its finding.
 fuzz_target() {
-  local folder=build/fuzz log=$logs/fuzz-$2.log
+  local folder=build/fuzz log
+  log=$(log_of "fuzz-$2")
   mkdir -p "$folder/findings"
   if ! step "fuzz-$2" "$1" "$2" "$folder/$2" -max_total_time="$3" -timeout=120 -rss_limit_mb=4096 \
     -print_final_stats=1 -artifact_prefix="$folder/findings/$2-"; then

@@ -93,8 +93,9 @@ function(wanamaker_program_from_folder name folder)
   endforeach()
 endfunction()
 
-# wanamaker_programs_of_one_file(<folder>): every source in the folder is a program of its name,
-# those in C of the C library; wanamaker_examples builds them all. Not with sanitizers, which run the parts in their own tests.
+# wanamaker_programs_of_one_file(<folder>): every source in the folder is a program of its name, those
+# in C of the C library; wanamaker_examples builds them all. Not with sanitizers, which run the parts
+# in their own tests.
 function(wanamaker_programs_of_one_file folder)
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     return()

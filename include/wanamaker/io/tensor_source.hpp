@@ -138,8 +138,9 @@ class TensorArchive {
     TensorArchive archive(path);
     std::map<std::string, std::size_t> shards;
     for (const auto& [tensor, shard] : map->items()) {
-      if (!shard.is_string())
+      if (!shard.is_string()) {
         throw_index(path, "tensor without a file", "a file name", detail::in_quotes(tensor));
+      }
       const std::string& name = shard.get_ref<const std::string&>();
       const auto [known, is_first] = shards.try_emplace(name, shards.size());
       if (is_first) archive.add_shard(name);

@@ -89,18 +89,25 @@ bool some_activation(const F& f) {
          f.template operator()<Silu>() || f.template operator()<Relu>();
 }
 
+/// The layer's own MLP where it is a P, and the narrow one, if any, is one too; else null.
+template <class P, class B>
+const P* own_beside(const AnyMlp<B>& mlp, const AnyMlp<B>* narrow) {
+  const bool fits = narrow == nullptr || narrow->template get<P>() != nullptr;
+  return fits ? mlp.template get<P>() : nullptr;
+}
+
 /// `narrow`: an MLP of the own one's kind that is added to the map, or none.
 template <class Activation, class B>
 bool act_as_dense(B& backend, AnyMlp<B>& mlp, const AffineMap& map, const AnyMlp<B>* narrow,
                   double scale) {
   using Own = DenseMlp<B, Activation>;
-  const auto* own = mlp.template get<Own>();
-  const Own* added = narrow == nullptr ? nullptr : narrow->template get<Own>();
-  if (own == nullptr || (narrow != nullptr && added == nullptr)) return false;
+  const Own* own = own_beside<Own>(mlp, narrow);
+  if (own == nullptr) return false;
   NarrowMlp more;
-  if (added != nullptr) {
-    more.up = map_of(backend, added->up());
-    more.down = map_of(backend, added->down());
+  if (narrow != nullptr) {
+    const Own& added = *narrow->template get<Own>();
+    more.up = map_of(backend, added.up());
+    more.down = map_of(backend, added.down());
   }
   mlp = stock_mlp<Activation>(backend, map, own->up().outputs(), own->up().layout(), scale, more);
   return true;
@@ -109,14 +116,14 @@ bool act_as_dense(B& backend, AnyMlp<B>& mlp, const AffineMap& map, const AnyMlp
 template <class Activation, class B>
 bool act_as_gated(B& backend, AnyMlp<B>& mlp, const AffineMap& map, const AnyMlp<B>* narrow) {
   using Own = GatedLinearUnitMlp<B, Activation>;
-  const auto* own = mlp.template get<Own>();
-  const Own* added = narrow == nullptr ? nullptr : narrow->template get<Own>();
-  if (own == nullptr || (narrow != nullptr && added == nullptr)) return false;
+  const Own* own = own_beside<Own>(mlp, narrow);
+  if (own == nullptr) return false;
   NarrowMlp more;
-  if (added != nullptr) {
-    more.gate = map_of(backend, added->gate());
-    more.up = map_of(backend, added->up());
-    more.down = map_of(backend, added->down());
+  if (narrow != nullptr) {
+    const Own& added = *narrow->template get<Own>();
+    more.gate = map_of(backend, added.gate());
+    more.up = map_of(backend, added.up());
+    more.down = map_of(backend, added.down());
   }
   mlp = stock_gated_mlp<Activation>(backend, map, own->up().outputs(), own->up().layout(), more);
   return true;
