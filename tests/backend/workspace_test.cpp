@@ -113,6 +113,24 @@ TEST_CASE("the same walk again allocates less and less, in the end nothing") {
   CHECK(allocations == 0);
 }
 
+TEST_CASE("long rows of scratch matrices lie an odd number of cache lines apart") {
+  int allocations = 0;
+  CountingBackend backend(allocations);
+  Workspace<CountingBackend> workspace(backend);
+  for (const Index cols : {1, 127, 128, 129, 512, 1000, 1024, 4096}) {
+    const Frame frame(workspace);
+    const auto m = workspace.matrix(3, cols);
+    CAPTURE(cols);
+    CHECK(m.cols == cols);
+    CHECK(m.stride >= cols);
+    CHECK(m.stride <= cols + 16);
+    if (cols < 128) CHECK(m.stride == cols);
+    if (cols >= 128) CHECK(m.stride % 16 == 8);  // doubles: a line is 8
+    CHECK(workspace.matrix(1, cols).stride == cols);
+    CHECK(workspace.vector<double>(1).data >= m.data + 3 * m.stride);
+  }
+}
+
 TEST_CASE("needs that grow step by step do not add up") {
   int allocations = 0;
   CountingBackend backend(allocations);

@@ -27,4 +27,15 @@ std::vector<std::remove_const_t<T>> host_copy(B& backend, VectorView<T> values) 
   return copy;
 }
 
+/// Rows of a matrix one behind the other.
+template <Backend B, class T>
+std::vector<std::remove_const_t<T>> host_copy(B& backend, MatrixView<T> m) {
+  std::vector<std::remove_const_t<T>> copy(static_cast<std::size_t>(m.size()));
+  backend.synchronize();
+  for (Index i = 0; i < m.rows; ++i) {
+    backend.copy_to_host(m.row(i), m.cols, copy.data() + i * m.cols);
+  }
+  return copy;
+}
+
 }  // namespace wanamaker::inline WANAMAKER_ABI::detail

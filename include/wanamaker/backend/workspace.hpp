@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "wanamaker/backend/backend.hpp"
+#include "wanamaker/backend/row_stride.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -32,9 +33,10 @@ class Workspace {
     std::size_t used_;
   };
 
-  /// [rows × cols] of the backend's scalar.
+  /// [rows × cols] of the backend's scalar; rows may lie apart (padded_row_stride).
   matrix_view_t<B> matrix(Index rows, Index cols) {
-    return {vector<scalar_t<B>>(rows * cols).data, rows, cols};
+    const Index stride = rows > 1 ? detail::padded_row_stride<scalar_t<B>>(cols) : cols;
+    return {vector<scalar_t<B>>(rows * stride).data, rows, cols, stride};
   }
 
   /// n elements of T.

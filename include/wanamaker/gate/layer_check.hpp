@@ -61,7 +61,7 @@ LayerCheck layer_answers(B& backend, const Gated& gated, std::vector<double> inp
   const VectorView<double> scores = workspace.template vector<double>(rows);
   gated.gate().score(backend, x.view(), RowContext<B>{}, scores, workspace);
   gated.forward(backend, x.view(), RowContext<B>{}, y, workspace);
-  const std::vector<S> output = host_copy(backend, VectorView<S>(y.data, y.size()));
+  const std::vector<S> output = host_copy(backend, y);
   return {std::move(input), host_copy(backend, scores), {output.begin(), output.end()}};
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/residual/decomposition.hpp"
 #include "wanamaker/residual/part_statistics.hpp"
 
@@ -41,15 +42,13 @@ std::vector<double> group_values(B& backend, const ResidualDecomposition<B>& dec
   const Index rows = decomposition.rows();
   const Index width = decomposition.width();
   const matrix_view_t<B> sum = workspace.matrix(rows, width);
-  std::vector<scalar_t<B>> host(static_cast<std::size_t>(sum.size()));
   const Index count = static_cast<Index>(groups.size());
-  std::vector<double> values(host.size() * groups.size());
+  std::vector<double> values(static_cast<std::size_t>(rows * width * count));
   for (Index g = 0; g < count; ++g) {
     const std::vector<Index>& parts = groups[static_cast<std::size_t>(g)].parts;
     decomposition.sum(parts, sum);
     if (view == PartView::mlp_input) decomposition.contribution(layer, sum, sum);
-    backend.synchronize();
-    backend.copy_to_host(sum.data, sum.size(), host.data());
+    const std::vector<scalar_t<B>> host = detail::host_copy(backend, sum);
     for (Index i = 0; i < rows; ++i) {
       const scalar_t<B>* from = host.data() + i * width;
       std::copy(from, from + width, values.data() + (i * count + g) * width);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "wanamaker/backend/eigen.hpp"
+#include "wanamaker/backend/host_copies.hpp"
 #include "wanamaker/backend/third_party/eigen_factorisations.hpp"
 #include "wanamaker/surrogate/ridge.hpp"
 
@@ -43,9 +44,10 @@ class BasicQrAccumulator {
   Index rows() const { return rows_; }
 
   /// Adds the rows of x [T × d] and y [T × e], in the backend's memory, with weights [T] >= 0 in
-  /// host memory, or 1. Throws ShapeError, and DataError where a value is not finite.
+  /// host memory, or 1. No workspace is used: CoMoments::add takes one. Throws ShapeError, and
+  /// DataError where a value is not finite.
   template <Backend B>
-  void add(B& backend, const_matrix_view_t<B> x, const_matrix_view_t<B> y, Workspace<B>& workspace,
+  void add(B& backend, const_matrix_view_t<B> x, const_matrix_view_t<B> y, Workspace<B>&,
            std::span<const double> weights = {}) {
     check_shape(x, x.rows, d_, "QrAccumulator::add: x");
     check_shape(y, x.rows, e_, "QrAccumulator::add: y");
@@ -53,8 +55,8 @@ class BasicQrAccumulator {
       check_size(ConstVectorView<double>(weights.data(), static_cast<Index>(weights.size())),
                  x.rows, "QrAccumulator::add: weights");
     }
-    const std::vector<double> host_x = download<B>(backend, x, workspace, "input");
-    const std::vector<double> host_y = download<B>(backend, y, workspace, "output");
+    const std::vector<double> host_x = download<B>(backend, x, "input");
+    const std::vector<double> host_y = download<B>(backend, y, "output");
     for (Index t = 0; t < x.rows; ++t) {
       const double weight = weights.empty() ? 1.0 : weights[static_cast<std::size_t>(t)];
       check_weight(weight, t);
@@ -86,14 +88,8 @@ class BasicQrAccumulator {
 
  private:
   template <class B>
-  static std::vector<double> download(B& backend, const_matrix_view_t<B> m, Workspace<B>& workspace,
-                                      const char* which) {
-    const typename Workspace<B>::Frame frame(workspace);
-    const matrix_view_t<B> dense = workspace.matrix(m.rows, m.cols);
-    ops::copy(backend, m, dense);
-    std::vector<scalar_t<B>> values(static_cast<std::size_t>(m.size()));
-    backend.synchronize();
-    backend.copy_to_host(dense.data, m.size(), values.data());
+  static std::vector<double> download(B& backend, const_matrix_view_t<B> m, const char* which) {
+    const std::vector<scalar_t<B>> values = detail::host_copy(backend, m);
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (std::isfinite(values[i])) continue;
       throw DataError({.id = "data/non-finite-activation",
