@@ -48,6 +48,7 @@ void everything(B& backend) {
   SUBCASE("gather and scatter") gather_and_scatter(backend);
   SUBCASE("rotary positions") rotary(backend);
   SUBCASE("attention") attentions(backend);
+  SUBCASE("gradients of attention") attention_gradients(backend);
   SUBCASE("attention to one key") attention_to_one_key(backend);
   SUBCASE("attention is causal") attention_is_causal(backend);
   SUBCASE("losses") losses(backend);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/conformance_rows.hpp"
+#include "wanamaker/backend/backward.hpp"
 
 namespace wanamaker_test::conformance {
 
@@ -60,6 +61,47 @@ void check_attention_case(B& backend, const AttentionCase& example) {
   ops::causal_attention<B>(backend, q_there.view(), k_there.view(), v_there.view(), spans, shape,
                            out.view(), workspace);
   CHECK(within(out.download(), expected));
+}
+
+/// What is in the gradients' memory before must not matter.
+template <Backend B>
+void check_attention_gradient(B& backend, const AttentionCase& example) {
+  using S = scalar_t<B>;
+  const AttentionShape& shape = example.shape;
+  const std::vector<AttentionSpan>& spans = example.spans;
+  const Index queries = last_row(spans, &AttentionSpan::query_begin, &AttentionSpan::queries);
+  const Index keys = last_row(spans, &AttentionSpan::key_begin, &AttentionSpan::keys);
+  CAPTURE(shape.heads);
+  CAPTURE(shape.head_width);
+  CAPTURE(shape.window);
+  RandomStream random(22);
+  const Index query_width = shape.heads * shape.head_width;
+  const Index key_width = shape.key_heads * shape.head_width;
+  const auto q = random_matrix<S>(random, queries, query_width, 3, 0.0, example.spread);
+  const auto k = random_matrix<S>(random, keys, key_width, 2, 0.0, example.spread);
+  const auto v = random_matrix<S>(random, keys, key_width, 1);
+  const auto dout = random_matrix<S>(random, queries, query_width, 4);
+  const AttentionGradient expected = attention_gradient(
+      to_double(q), to_double(k), to_double(v), to_double(dout), spans, shape, precision_of<S>());
+  auto q_there = upload(backend, q), k_there = upload(backend, k), v_there = upload(backend, v),
+       dout_there = upload(backend, dout);
+  auto dq = upload(backend, HostMatrix<S>(queries, query_width, 5, 5, gap_value<S>()));
+  auto dk = upload(backend, HostMatrix<S>(keys, key_width, 2, 0, gap_value<S>()));
+  auto dv = upload(backend, HostMatrix<S>(keys, key_width, gap_value<S>()));
+  Workspace<B> workspace(backend);
+  ops::causal_attention_backward<B>(backend, q_there.view(), k_there.view(), v_there.view(), spans,
+                                    shape, {dout_there.view(), dq.view(), dk.view(), dv.view()},
+                                    workspace);
+  CHECK(within(dq.download(), expected.dq));
+  CHECK(within(dk.download(), expected.dk));
+  CHECK(within(dv.download(), expected.dv));
+}
+
+template <Backend B>
+void attention_gradients(B& backend) {
+  for (const AttentionCase& example : attention_cases()) {
+    check_attention_gradient(backend, example);
+  }
 }
 
 template <Backend B>

@@ -303,7 +303,14 @@ Scores scores_of(const HostMatrix<double>& q, const HostMatrix<double>& k, Index
 
 // A weight is off relatively by e^(Δ_j + Δ_max) − 1, by 1 rounding of |s_j − top| and 4 of the
 // exponential (2 ulp), by the same averaged over the keys and n for the normaliser, by 2 for
-// reciprocal and product; the mixture adds n + 3. Weights below the smallest number may vanish.
+// reciprocal and product.
+double weight_off(const Scores& s, std::size_t j, Precision precision) {
+  const double n = static_cast<double>(s.score.size());
+  return std::expm1(s.off[j] + s.off_max) + s.average +
+         precision.eps * (s.top - s.score[j] + 4 + n + 2);
+}
+
+// The mixture adds n + 3 roundings. Weights below the smallest number may vanish.
 void mix(const Scores& s, const HostMatrix<double>& v, Index key_column, Precision precision,
          double& value, double& tolerance) {
   const double n = static_cast<double>(s.score.size());
@@ -311,10 +318,8 @@ void mix(const Scores& s, const HostMatrix<double>& v, Index key_column, Precisi
   tolerance = n * precision.smallest;
   for (std::size_t j = 0; j < s.score.size(); ++j) {
     const double term = s.weight[j] * v(s.first_key + static_cast<Index>(j), key_column);
-    const double relative = std::expm1(s.off[j] + s.off_max) + s.average +
-                            precision.eps * (s.top - s.score[j] + 4 + 2 * n + 5);
     value += term;
-    tolerance += std::abs(term) * relative;
+    tolerance += std::abs(term) * (weight_off(s, j, precision) + precision.eps * (n + 3));
   }
 }
 
@@ -336,6 +341,90 @@ Expected attention(const HostMatrix<double>& q, const HostMatrix<double>& k,
         for (Index c = 0; c < shape.head_width; ++c) {
           mix(s, v, key_column + c, precision, result.value(row, column + c),
               result.tolerance(row, column + c));
+        }
+      }
+    }
+  }
+  return result;
+}
+
+namespace {
+
+/// One query of one head: its gradient of the scores, dS_j = scale·w_j·(dP_j − Σ w·dP), and what it
+/// may be off; dP_j = dout·v_j with w + 1 roundings.
+struct ScoreGradients {
+  std::vector<double> value, off;
+};
+
+ScoreGradients score_gradients(const Scores& s, const HostMatrix<double>& dout, Index query,
+                               Index column, const HostMatrix<double>& v, Index key_column,
+                               const wanamaker::AttentionShape& shape, Precision precision) {
+  const std::size_t n = s.score.size();
+  std::vector<double> dp(n), dp_off(n);
+  double mean = 0, mean_off = 0;
+  for (std::size_t j = 0; j < n; ++j) {
+    for (Index c = 0; c < shape.head_width; ++c) {
+      const double term =
+          dout(query, column + c) * v(s.first_key + static_cast<Index>(j), key_column + c);
+      dp[j] += term;
+      dp_off[j] += static_cast<double>(shape.head_width + 1) * precision.eps * std::abs(term);
+    }
+    mean += s.weight[j] * dp[j];
+    mean_off +=
+        s.weight[j] * (dp_off[j] + std::abs(dp[j]) * (weight_off(s, j, precision) +
+                                                      precision.eps * static_cast<double>(n + 2)));
+  }
+  ScoreGradients result;
+  for (std::size_t j = 0; j < n; ++j) {
+    const double scaled = shape.scale * s.weight[j];
+    const double size = std::abs(dp[j]) + std::abs(mean);
+    result.value.push_back(scaled * (dp[j] - mean));
+    result.off.push_back(
+        std::abs(scaled) *
+            (dp_off[j] + mean_off + size * (weight_off(s, j, precision) + 4 * precision.eps)) +
+        precision.smallest * (1 + size));
+  }
+  return result;
+}
+
+void add(Expected& sum, Index row, Index column, double factor, double factor_off, double by,
+         double roundings) {
+  sum.value(row, column) += factor * by;
+  sum.tolerance(row, column) += std::abs(by) * (factor_off + std::abs(factor) * roundings);
+}
+
+}  // namespace
+
+// A sum over n terms adds n + 1 roundings to what its terms are off.
+AttentionGradient attention_gradient(const HostMatrix<double>& q, const HostMatrix<double>& k,
+                                     const HostMatrix<double>& v, const HostMatrix<double>& dout,
+                                     std::span<const wanamaker::AttentionSpan> spans,
+                                     const wanamaker::AttentionShape& shape, Precision precision) {
+  AttentionGradient result{{q.rows, q.cols}, {k.rows, k.cols}, {v.rows, v.cols}};
+  const Index group = shape.heads / shape.key_heads;
+  for (const wanamaker::AttentionSpan& span : spans) {
+    const double key_sum = precision.eps * static_cast<double>(span.queries * group + 1);
+    const double query_sum = precision.eps * static_cast<double>(span.keys + 1);
+    for (Index i = 0; i < span.queries; ++i) {
+      for (Index h = 0; h < shape.heads; ++h) {
+        const Index row = span.query_begin + i, column = h * shape.head_width;
+        const Index key_column = h / group * shape.head_width;
+        const Index last = i + span.keys - span.queries;
+        const Index first = shape.window > 0 ? std::max<Index>(0, last + 1 - shape.window) : 0;
+        const Scores s = scores_of(q, k, row, span.key_begin + first, span.key_begin + last, column,
+                                   key_column, shape, precision);
+        const ScoreGradients ds =
+            score_gradients(s, dout, row, column, v, key_column, shape, precision);
+        for (std::size_t j = 0; j < s.score.size(); ++j) {
+          const Index key = s.first_key + static_cast<Index>(j);
+          const double weight_error =
+              s.weight[j] * weight_off(s, j, precision) + precision.smallest;
+          for (Index c = 0; c < shape.head_width; ++c) {
+            const Index at = column + c, key_at = key_column + c;
+            add(result.dq, row, at, ds.value[j], ds.off[j], k(key, key_at), query_sum);
+            add(result.dk, key, key_at, ds.value[j], ds.off[j], q(row, at), key_sum);
+            add(result.dv, key, key_at, s.weight[j], weight_error, dout(row, at), key_sum);
+          }
         }
       }
     }

@@ -93,6 +93,17 @@ Expected attention(const HostMatrix<double>& q, const HostMatrix<double>& k,
                    const HostMatrix<double>& v, std::span<const wanamaker::AttentionSpan> spans,
                    const wanamaker::AttentionShape& shape, Precision precision);
 
+struct AttentionGradient {
+  Expected dq;
+  Expected dk;
+  Expected dv;
+};
+/// Its gradient for a gradient `dout` of the result, by the same loops.
+AttentionGradient attention_gradient(const HostMatrix<double>& q, const HostMatrix<double>& k,
+                                     const HostMatrix<double>& v, const HostMatrix<double>& dout,
+                                     std::span<const wanamaker::AttentionSpan> spans,
+                                     const wanamaker::AttentionShape& shape, Precision precision);
+
 /// −log softmax at the targets, [1 × T].
 Expected token_loss(const HostMatrix<double>& logits, const std::vector<TokenId>& targets,
                     Index vocabulary, Precision precision);

@@ -123,7 +123,8 @@ void rotate_positions_backward(B& backend, const_matrix_view_t<B> cosines,
                                                                         heads, head_width, dx});
 }
 
-/// Of out = causal_attention(q, k, v): see causal_attention_backward_generic.
+/// Of out = causal_attention(q, k, v): see causal_attention_backward_generic. A backend's own may
+/// decline shapes by returning false.
 template <Backend B>
 void causal_attention_backward(B& backend, const_matrix_view_t<B> q, const_matrix_view_t<B> k,
                                const_matrix_view_t<B> v, std::span<const AttentionSpan> spans,
@@ -134,6 +135,11 @@ void causal_attention_backward(B& backend, const_matrix_view_t<B> q, const_matri
   check_shape(gradients.dq, q.rows, q.cols, "causal_attention_backward: dq");
   check_shape(gradients.dk, k.rows, k.cols, "causal_attention_backward: dk");
   check_shape(gradients.dv, v.rows, v.cols, "causal_attention_backward: dv");
+  if constexpr (requires {
+                  backend.causal_attention_backward(q, k, v, spans, shape, gradients, workspace);
+                }) {
+    if (backend.causal_attention_backward(q, k, v, spans, shape, gradients, workspace)) return;
+  }
   causal_attention_backward_generic(backend, q, k, v, spans, shape, gradients, workspace);
 }
 

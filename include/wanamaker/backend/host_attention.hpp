@@ -3,14 +3,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <span>
-#include <utility>
+#include <type_traits>
 #include <vector>
 
 #include "wanamaker/backend/attention.hpp"
-#include "wanamaker/backend/gram.hpp"
+#include "wanamaker/backend/host_attention_panels.hpp"
 #include "wanamaker/backend/instruction_set.hpp"
 #include "wanamaker/backend/kernels.hpp"
 
@@ -92,52 +91,8 @@ void causal_softmax(MatrixView<T> scores, const QueryBlock& block, Index window)
   }
 }
 
-// Sums of `rows` rows of two vectors each, held in registers while k runs: sum[r] += left(r,
-// k)·right[k].
-template <class T, int Bytes, std::size_t rows>
-struct TwoVectorSums {
-  using Vector = typename VectorOf<T, Bytes>::type;
-  static constexpr Index lanes = Index{sizeof(Vector)} / Index{sizeof(T)};
-
-  Vector sum[2 * rows] = {};
-
-  // left(r, k) is left[r·row_step + k·step]; right[k] begins at right + k·right_step.
-  WANAMAKER_KERNEL void add(const T* left, Index row_step, Index step, const T* right,
-                            Index right_step, Index count) {
-    add_unrolled(left, row_step, step, right, right_step, count,
-                 std::make_index_sequence<2 * rows>());
-  }
-
-  // to + r·row_step ← factor(r)·sum of row r, for the first `count` rows.
-  template <class Factor>
-  WANAMAKER_KERNEL void store(T* to, Index row_step, Index count, Factor factor) const {
-    for (Index r = 0; r < count; ++r) {
-      const Vector first = sum[2 * r] * factor(r);
-      const Vector second = sum[2 * r + 1] * factor(r);
-      std::memcpy(to + r * row_step, &first, sizeof(Vector));
-      std::memcpy(to + r * row_step + lanes, &second, sizeof(Vector));
-    }
-  }
-
- private:
-  template <std::size_t... I>
-  WANAMAKER_KERNEL void add_unrolled(const T* left, Index row_step, Index step, const T* right,
-                                     Index right_step, Index count, std::index_sequence<I...>) {
-    Vector own[2 * rows] = {sum[I]...};
-    for (Index k = 0; k < count; ++k, left += step, right += right_step) {
-      Vector first;
-      Vector second;
-      std::memcpy(&first, right, sizeof(Vector));
-      std::memcpy(&second, right + lanes, sizeof(Vector));
-      ((own[I] += (I % 2 == 0 ? first : second) * left[Index{I / 2} * row_step]), ...);
-    }
-    ((sum[I] = own[I]), ...);
-  }
-};
-
-// One head of some queries: q, out [n × w], k, v [keys × w]. Two vectors of queries side by side
-// are a panel, whose scores lie by key, so that the softmax needs no sums across a vector; keys
-// that no query of a strip sees cost nothing.
+// One head of some queries: q, out [n × w], k, v [keys × w]. Keys that no query of a strip sees
+// cost nothing.
 template <class T>
 struct AttendPanels {
   ConstMatrixView<T> q;
@@ -151,97 +106,25 @@ struct AttendPanels {
 
   template <int Bytes>
   WANAMAKER_KERNEL void operator()(std::integral_constant<int, Bytes>) const {
-    constexpr Index panel = 2 * TwoVectorSums<T, Bytes, 1>::lanes;
-    *done = q.cols % panel == 0;
+    using Panel = QueryPanel<T, Bytes>;
+    *done = q.cols % Panel::width == 0;
     if (!*done) return;
-    for (Index first = 0; first < q.rows; first += panel) run<Bytes, panel>(first);
+    for (Index first = 0; first < q.rows; first += Panel::width) run<Panel>(first);
   }
 
  private:
-  // Rows of strips: as many sums as half of the registers hold, or all but a few.
-  template <int Bytes>
-  static constexpr std::size_t strip = Bytes >= 64 ? 8 : 4;
-
-  template <int Bytes, Index panel>
+  template <class Panel>
   WANAMAKER_KERNEL void run(Index first) const {
-    const Index count = std::min(panel, q.rows - first);
-    const Index seen = std::min(k.rows, first + count + past);
-    T* scores = memory + q.cols * panel;
-    T scales[static_cast<std::size_t>(panel)];
-    pack<panel>(first, count);
-    multiply<Bytes, panel>(scores, seen);
-    for (Index i = 0; i < count; ++i) {
-      for (Index j = first + i + past + 1; j < seen; ++j) {
-        scores[j * panel + i] = -std::numeric_limits<T>::infinity();
-      }
-    }
-    softmax<panel>(scores, seen, scales);
-    mix<Bytes, panel>(scores, first, count, scales);
-  }
-
-  // memory ← scaled queries by column; those past the last are 0.
-  template <Index panel>
-  WANAMAKER_KERNEL void pack(Index first, Index count) const {
-    for (Index i = 0; i < panel; ++i) {
-      for (Index c = 0; c < q.cols; ++c) {
-        memory[c * panel + i] = i < count ? scale * q(first + i, c) : T(0);
-      }
-    }
-  }
-
-  template <int Bytes, Index panel>
-  WANAMAKER_KERNEL void multiply(T* scores, Index seen) const {
-    const auto one = [](Index) { return T(1); };
-    constexpr Index height = Index{strip<Bytes>};
-    Index j = 0;
-    for (; j + height <= seen; j += height) {
-      TwoVectorSums<T, Bytes, strip<Bytes>> sums;
-      sums.add(k.row(j), k.stride, 1, memory, panel, q.cols);
-      sums.store(scores + j * panel, panel, height, one);
-    }
-    for (; j < seen; ++j) {
-      TwoVectorSums<T, Bytes, 1> sums;
-      sums.add(k.row(j), k.stride, 1, memory, panel, q.cols);
-      sums.store(scores + j * panel, panel, 1, one);
-    }
-  }
-
-  // scores ← e^(score − largest) by query; scales ← 1/Σ. Sums of 64 keys are summed.
-  template <Index panel>
-  WANAMAKER_KERNEL static void softmax(T* scores, Index seen, T* scales) {
-    T top[static_cast<std::size_t>(panel)];
-    for (Index i = 0; i < panel; ++i) top[i] = scores[i];
-    for (Index j = 1; j < seen; ++j) {
-      const T* row = scores + j * panel;
-      for (Index i = 0; i < panel; ++i) top[i] = top[i] < row[i] ? row[i] : top[i];
-    }
-    T total[static_cast<std::size_t>(panel)] = {};
-    for (Index begin = 0; begin < seen; begin += 64) {
-      T part[static_cast<std::size_t>(panel)] = {};
-      for (Index j = begin; j < std::min(seen, begin + 64); ++j) {
-        T* row = scores + j * panel;
-        for (Index i = 0; i < panel; ++i) {
-          row[i] = exponential_of_nonpositive(row[i] - top[i]);
-          part[i] += row[i];
-        }
-      }
-      for (Index i = 0; i < panel; ++i) total[i] += part[i];
-    }
-    for (Index i = 0; i < panel; ++i) scales[i] = T(1) / total[i];
-  }
-
-  template <int Bytes, Index panel>
-  WANAMAKER_KERNEL void mix(const T* scores, Index first, Index count, const T* scales) const {
-    constexpr Index height = Index{strip<Bytes>};
-    for (Index i = 0; i < count; i += height) {
-      const Index seen = std::min(k.rows, first + std::min(i + height, count) + past);
-      for (Index c = 0; c < q.cols; c += panel) {
-        TwoVectorSums<T, Bytes, strip<Bytes>> sums;
-        sums.add(scores + i, 1, panel, v.row(0) + c, v.stride, seen);
-        sums.store(out.row(first + i) + c, out.stride, std::min(height, count - i),
-                   [=](Index r) { return scales[i + r]; });
-      }
-    }
+    const Index count = std::min(Panel::width, q.rows - first);
+    const Index own = first + past;
+    const Index seen = std::min(k.rows, own + count);
+    T* scores = memory + q.cols * Panel::width;
+    T scales[static_cast<std::size_t>(Panel::width)];
+    Panel::pack(q, first, count, scale, memory);
+    Panel::multiply(k, seen, memory, scores);
+    Panel::hide_future(scores, count, own, seen);
+    Panel::exponentials(scores, seen, scales);
+    Panel::mix(scores, v, own, count, out, first, [&](Index i) { return scales[i]; });
   }
 };
 
