@@ -93,6 +93,11 @@ void gemm_of_several_tiles(B& backend) {
   check_product(backend, a, random_matrix<storage_t<B>>(random, 11, 769, 2), 1.0, 0.0, false);
   const auto narrow = integer_matrix<scalar_t<B>>(random, 513, 5, 1);
   check_product(backend, narrow, integer_matrix<storage_t<B>>(random, 5, 387), 1.0, 1.0, true);
+  const auto long_one = integer_matrix<scalar_t<B>>(random, 1541, 3, 1);
+  check_product(backend, long_one, integer_matrix<storage_t<B>>(random, 3, 37), 1.0, 0.0, true);
+  // Rows of B a power of two apart.
+  const auto tall = integer_matrix<scalar_t<B>>(random, 259, 4);
+  check_product(backend, tall, integer_matrix<storage_t<B>>(random, 4, 1024), 1.0, 1.0, true);
 }
 
 template <Backend B>

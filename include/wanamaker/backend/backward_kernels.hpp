@@ -234,17 +234,15 @@ struct TokenLossBackwardRow {
   WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
     T* row = logits.row(i);
     const Index target = targets[i];
+    const double own = static_cast<double>(row[target]);  // before any member overwrites it
     const T top = team.template max<T>(vocabulary, row[0], [=](Index j) { return row[j]; });
-    const double own = static_cast<double>(top) - static_cast<double>(row[target]);
-    const double sum =
-        team.template sum<double>(vocabulary, [=](Index j) { return exponential(row[j] - top); });
-    if (team.leader()) nll[i] = std::log(sum) + own;
+    team.each(vocabulary, [=](Index j) { row[j] = exponential_of_nonpositive(row[j] - top); });
+    const double sum = team.template sum<double>(vocabulary, [=](Index j) { return row[j]; });
+    if (team.leader()) nll[i] = std::log(sum) + (static_cast<double>(top) - own);
     const T scale = static_cast<T>(weight / sum);
     const T one = static_cast<T>(weight);
-    team.each(vocabulary, [=](Index j) {
-      const T p = scale * exponential(row[j] - top);
-      row[j] = j == target ? p - one : p;
-    });
+    team.each(vocabulary,
+              [=](Index j) { row[j] = j == target ? scale * row[j] - one : scale * row[j]; });
     T* padding = row + vocabulary;
     team.each(logits.cols - vocabulary, [=](Index j) { padding[j] = T(0); });
   }

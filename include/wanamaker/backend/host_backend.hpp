@@ -10,9 +10,11 @@
 #include "wanamaker/backend/backend.hpp"
 #include "wanamaker/backend/gram.hpp"
 #include "wanamaker/backend/host_attention.hpp"
+#include "wanamaker/backend/host_attention_backward.hpp"
 #include "wanamaker/backend/host_memory.hpp"
 #include "wanamaker/backend/host_token_loss.hpp"
 #include "wanamaker/backend/instruction_set.hpp"
+#include "wanamaker/backend/row_stride.hpp"
 #include "wanamaker/core/executor.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -90,14 +92,17 @@ class HostBackend : public HostLauncher {
   /// C ← α·op(A)·op(B) + β·C; C is not read where β = 0. Throws ShapeError.
   void gemm(Operand<S> a, Operand<S> b, S alpha, S beta, MatrixView<S> c) {
     check_gemm_shapes(a, b, c, "HostBackend::gemm");
-    gemm_tiles(a, b, alpha, beta, c, [](MatrixView<S>, Index) {});
+    for_each_panel(b, a.rows(), [&](Operand<S> panel, Index first) {
+      gemm_tiles(a, panel, alpha, beta, c.middle_cols(first, panel.cols()),
+                 [](MatrixView<S>, Index) {});
+    });
   }
 
   /// The same for weights in their storage format.
   void gemm(Operand<S> a, Operand<W> b, S alpha, S beta,
             MatrixView<S> c) requires(!std::is_same_v<S, W>) {
     check_gemm_shapes(a, b, c, "HostBackend::gemm");
-    for_each_widened_panel(b, [&](Operand<S> panel, Index first) {
+    for_each_copied_panel(b, [&](Operand<S> panel, Index first) {
       gemm_tiles(a, panel, alpha, beta, c.middle_cols(first, panel.cols()),
                  [](MatrixView<S>, Index) {});
     });
@@ -109,17 +114,12 @@ class HostBackend : public HostLauncher {
   void linear(ConstMatrixView<S> x, Operand<V> weight, ConstVectorView<S> bias,
               Activation activation, MatrixView<S> y) {
     check_gemm_shapes(plain(x), weight, y, "HostBackend::linear");
-    const auto product = [&](Operand<S> panel, Index first) {
+    for_each_panel(weight, x.rows, [&](Operand<S> panel, Index first) {
       gemm_tiles(plain(x), panel, S(1), S(0), y.middle_cols(first, panel.cols()),
                  [&](MatrixView<S> tile, Index column) {
                    finish_tile(tile, bias, first + column, activation);
                  });
-    };
-    if constexpr (std::is_same_v<S, V>) {
-      product(weight, 0);
-    } else {
-      for_each_widened_panel(weight, product);
-    }
+    });
   }
 
   /// Independent products, one per piece of the executor.
@@ -149,6 +149,31 @@ class HostBackend : public HostLauncher {
     });
   }
 
+  /// As ops::causal_attention_backward; a key head of a sequence at a time. Returns false, having
+  /// done nothing, for heads that vectors do not fit into and for windows.
+  template <class Gradients, class Memory>
+  bool causal_attention_backward(ConstMatrixView<S> q, ConstMatrixView<S> k, ConstMatrixView<S> v,
+                                 std::span<const AttentionSpan> spans, const AttentionShape& shape,
+                                 const Gradients& gradients, Memory& workspace) {
+    const Index panel = detail::panel_width<S>();
+    if (shape.window > 0 || shape.head_width % panel != 0) return false;
+    Index keys = 0;
+    for (const AttentionSpan& span : spans) keys = std::max(keys, span.keys);
+    const typename Memory::Frame frame(workspace);
+    const Index room = (shape.head_width + 2 * keys) * panel;
+    const VectorView<S> memory = workspace.template vector<S>(room * lanes());
+    for (const MatrixView<S> d : {gradients.dq, gradients.dk, gradients.dv}) {
+      for_each_row(d.rows, kernels::FillRow<S>{S(0), d});
+    }
+    for_each_piece(
+        shape.key_heads * static_cast<Index>(spans.size()), [&](Index piece, Index lane) {
+          detail::attend_backward<S>(q, k, v, gradients,
+                                     spans[static_cast<std::size_t>(piece / shape.key_heads)],
+                                     shape, piece % shape.key_heads, memory.data + lane * room);
+        });
+    return true;
+  }
+
   /// As ops::linear_token_loss; logits exist a tile for each thread at a time.
   template <class V, class Memory>
   void linear_token_loss(ConstMatrixView<S> x, Operand<V> weight, ConstVectorView<S> bias,
@@ -165,12 +190,7 @@ class HostBackend : public HostLauncher {
     const auto reduce = [&](Operand<S> panel, Index first) {
       reduce_logits(x, panel, bias, targets, first, sums, memory);
     };
-    const Operand<V> head = operand_cols(weight, 0, vocabulary);
-    if constexpr (std::is_same_v<S, V>) {
-      reduce(head, 0);
-    } else {
-      for_each_widened_panel(head, reduce);
-    }
+    for_each_panel(operand_cols(weight, 0, vocabulary), x.rows, reduce);
     for_each(x.rows, detail::TileLoss<S>{sums, nll});
   }
 
@@ -188,36 +208,54 @@ class HostBackend : public HostLauncher {
  protected:
   static constexpr Index tile_rows = 256;
   static constexpr Index tile_cols = 768;
-  static constexpr Index panel_cols = 768;
+  static constexpr Index panel_cols = tile_cols;  // or a multiple: TileSums counts tiles
 
-  // Tiles of C, each with `epilogue(tile, first column)` after its product. Small products get
-  // smaller tiles, so that a few threads have work; the choice depends on the shape alone.
+  struct TileShape {
+    Index rows;
+    Index cols;
+  };
+
+  // Tiles of C, each with `epilogue(tile, first column)` after its product.
   template <class Epilogue>
   void gemm_tiles(Operand<S> a, Operand<S> b, S alpha, S beta, MatrixView<S> c,
                   const Epilogue& epilogue) {
-    const bool small = c.rows * c.cols <= tile_rows * tile_cols;
-    const Index height = small ? tile_rows / 2 : tile_rows;
-    const Index width = small ? tile_cols / 2 : tile_cols;
-    const Index down = blocks_of(c.rows, height);
-    const Index room = packing_room(c, height, width, a.cols());
-    this->for_each_piece(down * blocks_of(c.cols, width), [&](Index t, Index lane) {
-      const Index i = (t % down) * height;
-      const Index j = (t / down) * width;
-      const MatrixView<S> tile = c.middle_rows(i, std::min(height, c.rows - i))
-                                     .middle_cols(j, std::min(width, c.cols - j));
+    const TileShape most = tile_shape(c.rows, c.cols);
+    const Index down = blocks_of(c.rows, most.rows);
+    const Index room = packing_room(c, most, a.cols());
+    this->for_each_piece(down * blocks_of(c.cols, most.cols), [&](Index t, Index lane) {
+      const Index i = (t % down) * most.rows;
+      const Index j = (t / down) * most.cols;
+      const MatrixView<S> tile = c.middle_rows(i, std::min(most.rows, c.rows - i))
+                                     .middle_cols(j, std::min(most.cols, c.cols - j));
       multiply_tile(operand_rows(a, i, tile.rows), operand_cols(b, j, tile.cols), alpha, beta, tile,
                     {packing_.data() + lane * room, room});
       epilogue(tile, j);
     });
   }
 
+  // By the shape of C alone. What a tile multiplies is packed for it: large tiles, where there are
+  // at least four, pack less; small products get small ones, so that a few threads have work. All
+  // of a product are about equal.
+  static TileShape tile_shape(Index rows, Index cols) {
+    const auto even = [](Index n, Index most) {
+      const Index share = blocks_of(n, std::max<Index>(1, blocks_of(n, most)));
+      return std::max<Index>(16, blocks_of(share, 16) * 16);
+    };
+    if (blocks_of(rows, 512) * blocks_of(cols, 1024) >= 4)
+      return {even(rows, 512), even(cols, 1024)};
+    if (rows * cols <= tile_rows * tile_cols) {
+      return {even(rows, tile_rows / 2), even(cols, tile_cols / 2)};
+    }
+    return {even(rows, tile_rows), even(cols, tile_cols)};
+  }
+
   // What the product of any tile is packed into, for each lane; made here where there is less.
-  Index packing_room([[maybe_unused]] MatrixView<S> c, [[maybe_unused]] Index height,
-                     [[maybe_unused]] Index width, [[maybe_unused]] Index depth) {
+  Index packing_room([[maybe_unused]] MatrixView<S> c, [[maybe_unused]] TileShape most,
+                     [[maybe_unused]] Index depth) {
     Index room = 0;
-    if constexpr (requires { Gemm::template packed_size<S>(height, width, depth); }) {
-      for (const Index rows : {std::min(height, c.rows), c.rows % height}) {
-        for (const Index cols : {std::min(width, c.cols), c.cols % width}) {
+    if constexpr (requires { Gemm::template packed_size<S>(depth, depth, depth); }) {
+      for (const Index rows : {std::min(most.rows, c.rows), c.rows % most.rows}) {
+        for (const Index cols : {std::min(most.cols, c.cols), c.cols % most.cols}) {
           room = std::max(room, Gemm::template packed_size<S>(rows, cols, depth));
         }
       }
@@ -271,23 +309,40 @@ class HostBackend : public HostLauncher {
         b.is_transposed};
   }
 
-  // Widens `panel_cols` columns of op(B) at a time into a buffer that stays for the next call.
+  // f(op(B) or columns of it, the first of them) for a product with `rows` rows: B as it is, or
+  // panels that are copied where B is stored as another type or lies badly in cache, and the rows
+  // pay for the copying.
   template <class V, class F>
-  void for_each_widened_panel(Operand<V> b, F&& f) {
+  void for_each_panel(Operand<V> b, Index rows, F&& f) {
+    if constexpr (std::is_same_v<S, V>) {
+      const bool lies_badly = !b.is_transposed && detail::rows_share_sets<S>(b.matrix.stride);
+      if (!lies_badly || rows < tile_rows) return f(b, Index{0});
+    }
+    for_each_copied_panel(b, f);
+  }
+
+  // Copies `panel_cols` columns of op(B) at a time, widened, into a buffer that stays for the next
+  // call.
+  template <class V, class F>
+  void for_each_copied_panel(Operand<V> b, F&& f) {
     for (Index first = 0; first < b.cols(); first += panel_cols) {
-      const Index count = std::min(panel_cols, b.cols() - first);
-      const ConstMatrixView<V> source =
-          b.is_transposed ? b.matrix.middle_rows(first, count) : b.matrix.middle_cols(first, count);
-      if (widened_.size() < source.size()) widened_ = HostBuffer<S>(source.size());
-      const MatrixView<S> panel(widened_.data(), source.rows, source.cols);
-      for_each_row(source.rows, [=](Index i, const auto& team) {
-        team.each(source.cols, [=](Index j) { panel(i, j) = static_cast<S>(source(i, j)); });
+      const Operand<V> source = operand_cols(b, first, std::min(panel_cols, b.cols() - first));
+      const MatrixView<S> panel = panel_like(source.matrix);
+      for_each_row(panel.rows, [=](Index i, const auto& team) {
+        team.each(panel.cols, [=](Index j) { panel(i, j) = static_cast<S>(source.matrix(i, j)); });
       });
       f(Operand<S>{panel, b.is_transposed}, first);
     }
   }
 
-  HostBuffer<S> widened_{};
+  template <class V>
+  MatrixView<S> panel_like(ConstMatrixView<V> source) {
+    const Index stride = detail::padded_row_stride<S>(source.cols);
+    if (panel_.size() < source.rows * stride) panel_ = HostBuffer<S>(source.rows * stride);
+    return {panel_.data(), source.rows, source.cols, stride};
+  }
+
+  HostBuffer<S> panel_{};
   HostBuffer<S> packing_{};
 };
 

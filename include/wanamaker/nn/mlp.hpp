@@ -12,7 +12,7 @@ namespace wanamaker::inline WANAMAKER_ABI {
 namespace detail {
 // Rows of a hidden layer computed at a time: bounds memory, keeps the tile in cache for the second
 // product.
-inline constexpr Index mlp_block_rows = 1024;
+inline constexpr Index mlp_block_rows = 2048;
 }  // namespace detail
 
 /// y = activation(x·W₁ + b₁)·W₂ + b₂; W₁ [d × h], W₂ [h × d].
