@@ -15,37 +15,46 @@
 #define WANAMAKER_DETAIL_DISPATCH 0
 #endif
 
+// flatten: whatever a kernel calls must be inlined into its launch to be compiled for the
+// instruction set. g++ below -O3 leaves most loops as they are, which clang does not.
+#if defined(__clang__) || !defined(__OPTIMIZE__)
+#define WANAMAKER_DETAIL_LAUNCH flatten
+#else
+#define WANAMAKER_DETAIL_LAUNCH flatten, optimize("O3")
+#endif
+
 namespace wanamaker::inline WANAMAKER_ABI {
 namespace detail {
 
 template <class F>
 #if defined(__GNUC__)
-__attribute__((flatten))
+__attribute__((WANAMAKER_DETAIL_LAUNCH))
 #endif
 void run_range_baseline(Index begin, Index end, const F& f) {
   for (Index i = begin; i < end; ++i) f(i);
 }
 
 #if WANAMAKER_DETAIL_DISPATCH
-// flatten: whatever f calls must be inlined here to be compiled for this instruction set.
 template <class F>
-__attribute__((flatten, target("avx2,fma,f16c,bmi,bmi2"))) void run_range_avx2(Index begin,
-                                                                               Index end,
-                                                                               const F& f) {
+__attribute__((WANAMAKER_DETAIL_LAUNCH, target("avx2,fma,f16c,bmi,bmi2"))) void run_range_avx2(
+    Index begin, Index end, const F& f) {
   for (Index i = begin; i < end; ++i) f(i);
 }
 template <class F>
-__attribute__((flatten, target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2"))) void
+__attribute__((WANAMAKER_DETAIL_LAUNCH,
+               target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2"))) void
 run_range_avx512(Index begin, Index end, const F& f) {
   for (Index i = begin; i < end; ++i) f(i);
 }
 
 template <class F>
-__attribute__((flatten, target("avx2,fma,f16c,bmi,bmi2"))) void run_widest_avx2(const F& f) {
+__attribute__((WANAMAKER_DETAIL_LAUNCH, target("avx2,fma,f16c,bmi,bmi2"))) void run_widest_avx2(
+    const F& f) {
   f(std::integral_constant<int, 32>{});
 }
 template <class F>
-__attribute__((flatten, target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2"))) void
+__attribute__((WANAMAKER_DETAIL_LAUNCH,
+               target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2"))) void
 run_widest_avx512(const F& f) {
   f(std::integral_constant<int, 64>{});
 }
@@ -62,7 +71,7 @@ inline constexpr int baseline_vector_bytes = 16;
 
 template <class F>
 #if defined(__GNUC__)
-__attribute__((flatten))
+__attribute__((WANAMAKER_DETAIL_LAUNCH))
 #endif
 void run_widest_baseline(const F& f) {
   f(std::integral_constant<int, baseline_vector_bytes>{});
