@@ -65,3 +65,17 @@ set_target_properties(wanamaker_wanamaker PROPERTIES EXPORT_NAME wanamaker)
 foreach(component IN LISTS wanamaker_components)
   target_link_libraries(wanamaker_wanamaker INTERFACE wanamaker_${component})
 endforeach()
+
+# Apart from these, since programs that use no device need no CUDA: what nvcc compiles. The headers
+# call constexpr functions of the standard library in kernels.
+if(TARGET CUDA::cublas)
+  add_library(wanamaker_cuda INTERFACE)
+  add_library(wanamaker::cuda ALIAS wanamaker_cuda)
+  set_target_properties(wanamaker_cuda PROPERTIES EXPORT_NAME cuda)
+  target_link_libraries(wanamaker_cuda INTERFACE wanamaker_core CUDA::cudart CUDA::cublas)
+  target_compile_options(wanamaker_cuda INTERFACE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  list(APPEND wanamaker_components cuda)
+elseif(WANAMAKER_CUDA STREQUAL "AUTO")
+  message(STATUS "wanamaker::cuda is left out: CUDA not found")
+endif()

@@ -7,17 +7,17 @@
 namespace wanamaker::inline WANAMAKER_ABI {
 namespace kernels {
 
-/// y += x per row.
-template <class T>
+/// y += x per row, converted.
+template <class T, class U = T>
 struct AddToRow {
-  ConstMatrixView<T> x;
+  ConstMatrixView<U> x;
   MatrixView<T> y;
 
   template <class RowTeam>
   WANAMAKER_KERNEL void operator()(Index i, const RowTeam& team) const {
-    const T* in = x.row(i);
+    const U* in = x.row(i);
     T* out = y.row(i);
-    team.each(y.cols, [=](Index j) { out[j] += in[j]; });
+    team.each(y.cols, [=](Index j) { out[j] += static_cast<T>(in[j]); });
   }
 };
 
