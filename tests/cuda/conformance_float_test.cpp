@@ -5,12 +5,13 @@
 
 namespace {
 
-using namespace wanamaker;
+using namespace wanamaker;  // half is qualified: CUDA has one in the global namespace
 namespace conformance = wanamaker_test::conformance;
 
-using Backends = conformance::types<std::tuple<CublasBackend<float, half>>,
-                                    std::tuple<CublasBackend<float>, CublasBackend<float, half>,
-                                               CublasBackend<float, wanamaker::bfloat16>>>;
+using Backends =
+    conformance::types<std::tuple<CublasBackend<float, wanamaker::half>>,
+                       std::tuple<CublasBackend<float>, CublasBackend<float, wanamaker::half>,
+                                  CublasBackend<float, wanamaker::bfloat16>>>;
 
 }  // namespace
 

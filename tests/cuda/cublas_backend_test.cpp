@@ -110,13 +110,14 @@ TEST_CASE("memory comes from the caller's allocator and goes back to it") {
 TEST_CASE("nothing is left of a backend and its buffers") {
   const std::size_t before = cuda_emulation::live_allocations();
   {
-    CublasBackend<float, half> backend({.workspace_bytes = 4096});
+    CublasBackend<float, wanamaker::half> backend({.workspace_bytes = 4096});
     auto x = make_matrix(backend, 300, 4);
     auto c = backend.allocate<double>(16);
     for (const GramPrecision precision : {GramPrecision::blocked, GramPrecision::exact}) {
       backend.gram(x.view(), x.view(), {c.data(), 4, 4}, precision);
     }
-    OwningMatrix<half, DeviceBuffer<half>> w(backend.allocate<half>(12), 4, 3);
+    OwningMatrix<wanamaker::half, DeviceBuffer<wanamaker::half>> w(
+        backend.allocate<wanamaker::half>(12), 4, 3);
     auto y = make_matrix(backend, 300, 3);
     backend.gemm(plain(x.view()), plain(w.view()), 1, 0, y.view());
     CHECK(cuda_emulation::live_allocations() > before);

@@ -100,7 +100,7 @@ TEST_CASE("every family on a device equals its formulas in double") {
 }
 
 TEST_CASE("every family on a device equals its formulas in float with weights in half") {
-  check_families<CublasBackend<float, half>, naive::Uncertain>();
+  check_families<CublasBackend<float, wanamaker::half>, naive::Uncertain>();
 }
 
 TEST_CASE("a cache on a device goes on as if all had been read at once") {
