@@ -1,9 +1,12 @@
 // What is the device backend's own: what the caller gives, how the handle is set, failing calls,
 // memory, and what is left when all has ended.
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "backend/conformance_attention.hpp"
+#include "backend/conformance_launches.hpp"
 #include "cuda/cuda_testing.hpp"
 #include "emulation.hpp"
 
@@ -227,4 +230,41 @@ TEST_CASE("attention's batches take the steps of items that do not follow each o
   CHECK(steps == detail::BatchSteps{4, 0, 4});
   CHECK(length({item(0, 4, 8), item(4, 4, 8)}) == 1);
   CHECK(length({item(4, 4, 8), item(0, 4, 12)}) == 1);
+}
+
+TEST_CASE("kernels are right in blocks of one thread, and of as many as on a device") {
+  using B = CublasBackend<double>;
+  B backend = small_backend<B>();
+  for (const unsigned threads : {1u, 128u}) {
+    CAPTURE(threads);
+    cuda_emulation::set_threads_per_block(threads);
+    conformance::check_row_summary(backend, 3, 300, 0);
+    for (const conformance::AttentionCase& example : conformance::attention_cases()) {
+      conformance::check_attention_case(backend, example);
+    }
+  }
+  cuda_emulation::set_threads_per_block(4);
+}
+
+TEST_CASE("NaN in a key reaches every query that sees it, tiles later, too") {
+  Floats backend = small_backend<Floats>();
+  const Index n = 40;
+  std::vector<float> keys(static_cast<std::size_t>(n) * 2, 0.5f);
+  keys[6] = std::nanf("");  // key 3
+  const auto k = matrix_from_host<float>(backend, keys.data(), n, 2);
+  const std::vector<float> others(keys.size(), 0.25f);
+  const auto q = matrix_from_host<float>(backend, others.data(), n, 2);
+  auto out = make_matrix(backend, n, 2);
+  Workspace<Floats> workspace(backend);
+  for (const Index window : {0, 5}) {
+    const std::vector<AttentionSpan> spans{{0, n, 0, n}};
+    ops::causal_attention<Floats>(backend, q.view(), k.view(), q.view(), spans,
+                                  {1, 1, 2, 1.0, window}, out.view(), workspace);
+    std::vector<float> found(others.size());
+    backend.copy_to_host(out.data(), out.size(), found.data());
+    for (Index i = 0; i < n; ++i) {
+      const bool sees_it = i >= 3 && (window == 0 || i < 3 + window);
+      CHECK(std::isnan(found[static_cast<std::size_t>(2 * i)]) == sees_it);
+    }
+  }
 }

@@ -11,6 +11,7 @@
 #include "wanamaker/backend/backend.hpp"
 #include "wanamaker/backend/backward_kernels.hpp"
 #include "wanamaker/backend/cublas_products.hpp"
+#include "wanamaker/backend/cuda_attention.hpp"
 #include "wanamaker/backend/cuda_launch.hpp"
 #include "wanamaker/backend/cuda_memory.hpp"
 #include "wanamaker/backend/cuda_session.hpp"
@@ -136,6 +137,18 @@ class CublasBackend {
                                count, alpha, beta);
       }
       items = items.subspan(static_cast<std::size_t>(count));
+    }
+  }
+
+  /// As ops::causal_attention, with one kernel for each sequence.
+  template <class Memory>
+  void causal_attention(ConstMatrixView<S> q, ConstMatrixView<S> k, ConstMatrixView<S> v,
+                        std::span<const AttentionSpan> spans, const AttentionShape& shape,
+                        MatrixView<S> out, Memory&) {
+    using Tile = kernels::AttentionTileRow<S>;
+    for (const AttentionSpan& span : spans) {
+      for_each_row(blocks_of(span.queries, Tile::queries) * shape.heads,
+                   detail::attention_tiles<S>(q, k, v, out, span, shape));
     }
   }
 

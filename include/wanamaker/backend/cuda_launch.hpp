@@ -50,21 +50,31 @@ class BlockRowTeam {
 
   WANAMAKER_KERNEL bool leader() const { return member() == 0; }
 
- private:
 #if WANAMAKER_DETAIL_DEVICE_CODE
   WANAMAKER_KERNEL static int member() {
     return static_cast<int>(threadIdx.x);
   }
+  /// A power of two, at most most_members.
   WANAMAKER_KERNEL static int members() {
     return static_cast<int>(blockDim.x);
   }
+  /// `rows` values a member, in memory that all share: what is written there is seen by all within
+  /// the next call of each, sum or max. The same memory for all calls of one T and `rows`, but not
+  /// that of the sums and maxima.
+  template <class T, int rows>
+  WANAMAKER_KERNEL static T* shared() {
+    __shared__ T values[std::size_t{rows} * std::size_t{most_members}];
+    return values;
+  }
+
+ private:
   WANAMAKER_KERNEL static void wait_for_all() {
     __syncthreads();
   }
   template <class T>
-  WANAMAKER_KERNEL static T* shared_slots() {
-    __shared__ T slots[most_members];
-    return slots;
+  WANAMAKER_KERNEL static T* sums() {
+    __shared__ T values[most_members];
+    return values;
   }
 #else
   // For the pass that compiles a functor for the host; never called.
@@ -74,17 +84,23 @@ class BlockRowTeam {
   WANAMAKER_KERNEL static int members() {
     return 1;
   }
+  template <class T, int rows>
+  WANAMAKER_KERNEL static T* shared() {
+    return nullptr;
+  }
+
+ private:
   WANAMAKER_KERNEL static void wait_for_all() {}
   template <class T>
-  WANAMAKER_KERNEL static T* shared_slots() {
+  WANAMAKER_KERNEL static T* sums() {
     return nullptr;
   }
 #endif
 
-  // members() is a power of two. The next use of the slots begins with a wait.
+  // The next use of the memory begins with a wait.
   template <class T, class F>
   WANAMAKER_KERNEL static T combine(T own, F two) {
-    T* slots = shared_slots<T>();
+    T* slots = sums<T>();
     slots[member()] = own;
     wait_for_all();
     for (int width = members() / 2; width > 0; width /= 2) {

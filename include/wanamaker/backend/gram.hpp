@@ -38,15 +38,17 @@ struct GramBlock {
   static constexpr Index n = lanes * Index{vectors};
 
   // a [depth × m], b [depth × n], packed; c is a row-major block of row length `stride`.
-  WANAMAKER_KERNEL static void run(const T* a, const T* b, Index depth, double* c, Index stride) {
+  WANAMAKER_DETAIL_HOST_KERNEL static void run(const T* a, const T* b, Index depth, double* c,
+                                               Index stride) {
     run_unrolled(a, b, depth, c, stride, std::make_index_sequence<rows * vectors>());
   }
 
  private:
   // Unrolled by hand, so that `sum` stays in registers at any level of optimisation.
   template <std::size_t... I>
-  WANAMAKER_KERNEL static void run_unrolled(const T* a, const T* b, Index depth, double* c,
-                                            Index stride, std::index_sequence<I...>) {
+  WANAMAKER_DETAIL_HOST_KERNEL static void run_unrolled(const T* a, const T* b, Index depth,
+                                                        double* c, Index stride,
+                                                        std::index_sequence<I...>) {
     Vector sum[rows * vectors] = {};
     for (Index k = 0; k < depth; ++k, a += m, b += n) {
       Vector right[vectors];
@@ -61,14 +63,15 @@ struct GramBlock {
   }
 
   template <std::size_t... I>
-  WANAMAKER_KERNEL static void load(Vector* to, const T* from, std::index_sequence<I...>) {
+  WANAMAKER_DETAIL_HOST_KERNEL static void load(Vector* to, const T* from,
+                                                std::index_sequence<I...>) {
     (std::memcpy(to + I, from + Index{I} * lanes, sizeof(Vector)), ...);
   }
 };
 
 // `width` values, converted. The copy cannot overlap `packed`, so that the loop is vectorised.
 template <class T, Index width, class S>
-WANAMAKER_KERNEL void pack_row(const S* row, T* packed) {
+WANAMAKER_DETAIL_HOST_KERNEL void pack_row(const S* row, T* packed) {
   S values[static_cast<std::size_t>(width)];
   std::memcpy(values, row, sizeof(values));
   for (Index j = 0; j < width; ++j) packed[j] = static_cast<T>(values[j]);
@@ -77,7 +80,7 @@ WANAMAKER_KERNEL void pack_row(const S* row, T* packed) {
 // Rows of x side by side in panels of `width` columns, the last panel padded with zeros:
 // packed[panel][row][width].
 template <class T, Index width, class S>
-WANAMAKER_KERNEL void pack_panels(ConstMatrixView<S> x, T* packed) {
+WANAMAKER_DETAIL_HOST_KERNEL void pack_panels(ConstMatrixView<S> x, T* packed) {
   for (Index first = 0; first < x.cols; first += width) {
     const Index count = std::min(width, x.cols - first);
     for (Index t = 0; t < x.rows; ++t, packed += width) {
@@ -110,7 +113,7 @@ struct GramStrip {
   T* packed;
 
   template <int Bytes>
-  WANAMAKER_KERNEL void operator()(std::integral_constant<int, Bytes>) const {
+  WANAMAKER_DETAIL_HOST_KERNEL void operator()(std::integral_constant<int, Bytes>) const {
     using Block = GramBlock<T, Bytes>;
     for (Index first = 0; first < x.rows; first += gram_depth<T>) {
       const Index count = std::min(gram_depth<T>, x.rows - first);
@@ -133,7 +136,7 @@ struct GramTile {
   double* tile;
 
   template <int Bytes>
-  WANAMAKER_KERNEL void operator()(std::integral_constant<int, Bytes>) const {
+  WANAMAKER_DETAIL_HOST_KERNEL void operator()(std::integral_constant<int, Bytes>) const {
     using Block = GramBlock<T, Bytes>;
     for (Index first = 0; first < rows; first += gram_depth<T>) {
       const Index count = std::min(gram_depth<T>, rows - first);

@@ -21,6 +21,12 @@
 #define WANAMAKER_DETAIL_LAUNCH flatten
 #else
 #define WANAMAKER_DETAIL_LAUNCH flatten, optimize("O3")
+
+// A kernel that devices have another one for: as WANAMAKER_KERNEL, and on the host alone.
+#if defined(__GNUC__)
+#define WANAMAKER_DETAIL_HOST_KERNEL inline __attribute__((always_inline))
+#else
+#define WANAMAKER_DETAIL_HOST_KERNEL inline
 #endif
 
 namespace wanamaker::inline WANAMAKER_ABI {

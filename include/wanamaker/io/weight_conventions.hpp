@@ -62,15 +62,15 @@ inline std::string gguf_module(std::string_view name) {
 inline std::string gguf_name(std::string_view name) {
   const std::size_t ending = name.rfind('.');
   const std::string_view kind = name.substr(ending);
-  std::string_view module = name.substr(0, ending);
+  std::string_view inside = name.substr(0, ending);
   std::string block;
   for (const std::string_view list : {"h.", "layers."}) {
-    if (!module.starts_with(list)) continue;
-    const std::size_t end = module.find('.', list.size()) + 1;
-    block = "blk." + std::string(module.substr(list.size(), end - list.size()));
-    module = module.substr(end);
+    if (!inside.starts_with(list)) continue;
+    const std::size_t end = inside.find('.', list.size()) + 1;
+    block = "blk." + std::string(inside.substr(list.size(), end - list.size()));
+    inside = inside.substr(end);
   }
-  return block + gguf_module(module) + std::string(kind);
+  return block + gguf_module(inside) + std::string(kind);
 }
 
 }  // namespace detail

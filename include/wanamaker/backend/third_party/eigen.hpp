@@ -1,9 +1,9 @@
-// Eigen's dense 2-D linear algebra, included in this one place with its warnings muted. Never
-// included by device translation units.
+// Eigen's dense 2-D linear algebra, included in this one place with its warnings muted. In sources
+// for nvcc it stays on the host: no function of Eigen's is one for devices.
 #pragma once
 
-#if defined(__CUDACC__)
-#error "Eigen is kept out of device translation units: include backend/cublas.hpp only."
+#if defined(__CUDACC__) && !defined(EIGEN_NO_CUDA)
+#define EIGEN_NO_CUDA
 #endif
 
 #if defined(__GNUC__)
