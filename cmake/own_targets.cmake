@@ -57,6 +57,33 @@ function(wanamaker_compiled_only target)
   endif()
 endfunction()
 
+# What our own sources for devices are compiled with; nvcc is called as it is, since CMake's language
+# CUDA would look for a device's compiler in every configuration.
+set(WANAMAKER_CUDA_ARCHITECTURES 90 CACHE STRING "What our own tests are compiled for by nvcc")
+set(wanamaker_nvcc ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 --expt-relaxed-constexpr
+  -Werror all-warnings -Xcompiler -Wall,-Wextra -I ${PROJECT_SOURCE_DIR}/include)
+foreach(architecture IN LISTS WANAMAKER_CUDA_ARCHITECTURES)
+  list(APPEND wanamaker_nvcc -gencode arch=compute_${architecture},code=sm_${architecture})
+endforeach()
+
+# wanamaker_add_cublas_engine(<program> <folder>): what --backend cublas runs, compiled by nvcc.
+function(wanamaker_add_cublas_engine program folder)
+  if(NOT TARGET wanamaker_cuda OR NOT CUDAToolkit_NVCC_EXECUTABLE)
+    message(FATAL_ERROR "WANAMAKER_STUDY_BACKENDS names cublas, which needs CUDA 12 or newer with "
+      "nvcc: install it and name its folder in CUDAToolkit_ROOT, or leave cublas out")
+  endif()
+  set(source ${PROJECT_SOURCE_DIR}/${folder}/engine_cublas.cu)
+  set(object ${PROJECT_BINARY_DIR}/${folder}/engine_cublas.o)
+  set(include_dirs $<TARGET_PROPERTY:wanamaker_wanamaker,INTERFACE_INCLUDE_DIRECTORIES>)
+  set(definitions $<TARGET_PROPERTY:wanamaker_wanamaker,INTERFACE_COMPILE_DEFINITIONS>)
+  add_custom_command(OUTPUT ${object} VERBATIM COMMAND_EXPAND_LISTS
+    COMMAND ${wanamaker_nvcc} -O2 "-isystem=$<JOIN:${include_dirs},;-isystem=>"
+            "-D$<JOIN:${definitions},;-D>" -c ${source} -MD -MF ${object}.d -o ${object}
+    DEPENDS ${source} DEPFILE ${object}.d)
+  target_sources(${program} PRIVATE ${object})
+  target_link_libraries(${program} PRIVATE wanamaker_cuda)
+endfunction()
+
 # wanamaker_program_from_folder(<name> <folder>): one program of all sources in the folder, but for
 # engines of other backends than WANAMAKER_STUDY_BACKENDS.
 function(wanamaker_program_from_folder name folder)
@@ -75,6 +102,9 @@ function(wanamaker_program_from_folder name folder)
   target_link_libraries(${name} PRIVATE CLI11::CLI11)
   target_compile_definitions(${name} PRIVATE
     WANAMAKER_EXAMPLES_DATA="${PROJECT_SOURCE_DIR}/examples/data")
+  if("cublas" IN_LIST WANAMAKER_STUDY_BACKENDS)
+    wanamaker_add_cublas_engine(${name} ${folder})
+  endif()
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder}
     UNITY_BUILD ON UNITY_BUILD_MODE GROUP)

@@ -84,7 +84,7 @@ void add_measuring_options(CLI::App& command, Options& o) {
 void add_run_options(CLI::App& command, Options& o) {
   add_measuring_options(command, o);
   command.add_option("--backend", o.backend,
-                     "eigen, blas or reference [blas where it was found, else eigen]");
+                     "eigen, blas, reference or cublas [blas where it was found, else eigen]");
 }
 
 void add_finite_check(CLI::App& command, Options& o) {
@@ -280,7 +280,7 @@ void describe_exporting(CLI::App& app, Options& o) {
       ->capture_default_str();
   verify->add_option("--threads", o.threads, "threads to compute with [all processors]");
   verify->add_option("--backend", o.backend,
-                     "eigen, blas or reference [blas where it was found, else eigen]");
+                     "eigen, blas, reference or cublas [blas where it was found, else eigen]");
 }
 
 void add_family_options(CLI::App& command, PretrainFlags& p) {

@@ -36,7 +36,10 @@ EngineMaker engine_maker(const Options& options) {
                                  .what = "no such backend in this build",
                                  .expected = names,
                                  .found = options.backend,
-                                 .mend = "choose one of these"});
+                                 .mend = options.backend == "cublas"
+                                             ? "build study with CUDA and cublas among "
+                                               "WANAMAKER_STUDY_BACKENDS, or choose one of these"
+                                             : "choose one of these"});
 }
 
 void make_folder(const fs::path& folder) {

@@ -140,7 +140,8 @@ void causal_attention_backward_generic(B& backend, const_matrix_view_t<B> q,
   const Index largest = detail::largest_score_block(spans, shape.heads);
   T* memory = workspace.template vector<T>(largest).data;
   T* d_memory = workspace.template vector<T>(largest).data;
-  for (const matrix_view_t<B> d : {gradients.dq, gradients.dk, gradients.dv}) {
+  const matrix_view_t<B> sums[] = {gradients.dq, gradients.dk, gradients.dv};
+  for (const matrix_view_t<B>& d : sums) {
     backend.for_each_row(d.rows, kernels::FillRow<T>{T(0), d});
   }
   for (const AttentionSpan& span : spans) {

@@ -28,7 +28,8 @@ void forward_taped(const TransformerBlock<B, Norm, Attention, Mlp, Topology>& bl
   mlp_forward_taped<Mlp, B>(block.mlp(), pass, mlp_input, rows, out);
   detail::notify_mlp_output(observer, layer, const_matrix_view_t<B>(out));
   ops::add<B>(pass.backend, carry, out, out);
-  for (const matrix_view_t<B> kept : {attention_input, carry, mlp_input}) pass.tape.keep(kept);
+  const matrix_view_t<B> all[] = {attention_input, carry, mlp_input};
+  for (const matrix_view_t<B>& kept : all) pass.tape.keep(kept);
 }
 
 /// d_stream [T × d]: the gradient of the stream after the block becomes that of `residual`, the
