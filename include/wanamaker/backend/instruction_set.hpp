@@ -17,10 +17,11 @@
 
 // flatten: whatever a kernel calls must be inlined into its launch to be compiled for the
 // instruction set. g++ below -O3 leaves most loops as they are, which clang does not.
-#if defined(__clang__) || !defined(__OPTIMIZE__)
+#if defined(__clang__) || defined(__CUDACC__) || !defined(__OPTIMIZE__)
 #define WANAMAKER_DETAIL_LAUNCH flatten
 #else
 #define WANAMAKER_DETAIL_LAUNCH flatten, optimize("O3")
+#endif
 
 // A kernel that devices have another one for: as WANAMAKER_KERNEL, and on the host alone.
 #if defined(__GNUC__)
