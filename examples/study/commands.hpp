@@ -19,6 +19,8 @@ void run_pretrain(const Options& options);
 void run_from_scratch(const Options& options);
 /// progressive, two-phase, control.
 void run_finetuning(const Options& options);
+/// The cheapest model within a loss, by costs measured here.
+void run_optimise(const Options& options);
 /// The results in --out as a page to read.
 void run_report(const Options& options);
 /// probe, transfer, clusters, features, marginal or forensics.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "wanamaker/io/model_loader.hpp"
 #include "wanamaker/study/export_arm.hpp"
 #include "wanamaker/study/finetune.hpp"
+#include "wanamaker/study/optimise.hpp"
 
 namespace study {
 
@@ -50,14 +52,28 @@ class FloatModel final : public TunableModel {
     return wanamaker::run_finetune(input, own_plan, checkpoint);
   }
 
+  wanamaker::OptimiseResult optimise(const OptimiseTask& task) override {
+    const LayerTask& layers = task.layers;
+    wanamaker::OptimiseInput<Backend> input{
+        {backend_, model_, layers.corpus, layers.splits, workspace_, layers.rule, layers.protocol,
+         layers.options, executor_, layers.progress},
+        task.options,
+        task.other};
+    std::optional<wanamaker::ExportedModel> exported;
+    input.on_model = [&](wanamaker::AnyTransformer<Backend>& chosen) {
+      exported = written(chosen, layers.corpus, task.folder_of());
+    };
+    wanamaker::OptimiseResult result = wanamaker::run_optimise(input);
+    result.exported = exported;
+    return result;
+  }
+
  private:
   // Has the run write the models that claims are made about, of the first seed.
   void write_treated(wanamaker::FinetuneInput<Backend>& input,
                      std::vector<wanamaker::PointName> treated,
                      std::function<std::filesystem::path(const std::string&)> folder_of) {
-    constexpr wanamaker::Index most_ids = 64;
-    const auto ids =
-        wanamaker::ids_to_check(input.corpus, std::min(most_ids, model_.config().positions));
+    const auto ids = checked_ids(input.corpus);
     input.on_point = [this, ids, treated = std::move(treated), folder_of = std::move(folder_of),
                       first = input.options.seeds.front()](
                          const std::string& arm, std::uint64_t seed,
@@ -66,6 +82,25 @@ class FloatModel final : public TunableModel {
       if (seed != first || std::find(treated.begin(), treated.end(), name) == treated.end()) return;
       wanamaker::export_arm(backend_, own, ids, folder_of(arm), workspace_);
     };
+  }
+
+  // Nothing for a model whose MLPs are too narrow to act as maps.
+  std::optional<wanamaker::ExportedModel> written(wanamaker::AnyTransformer<Backend>& chosen,
+                                                  const wanamaker::TokenizedCorpus& corpus,
+                                                  const std::filesystem::path& folder) {
+    try {
+      const double difference =
+          wanamaker::export_optimised(backend_, chosen, checked_ids(corpus), folder, workspace_);
+      return wanamaker::ExportedModel{wanamaker::has_gated_layers(folder), difference};
+    } catch (const wanamaker::ShapeError& error) {
+      if (error.id() != "shape/stock-hidden") throw;
+      return std::nullopt;
+    }
+  }
+
+  std::vector<wanamaker::TokenId> checked_ids(const wanamaker::TokenizedCorpus& corpus) const {
+    constexpr wanamaker::Index most_ids = 64;
+    return wanamaker::ids_to_check(corpus, std::min(most_ids, model_.config().positions));
   }
 
   static std::vector<wanamaker::Index> layers_in_order(

@@ -11,6 +11,7 @@
 #include "finetuning.hpp"
 #include "inputs.hpp"
 #include "run.hpp"
+#include "tuning_texts.hpp"
 #include "wanamaker/core/thread_pool.hpp"
 #include "wanamaker/io/atomic_file.hpp"
 #include "wanamaker/report/finetune_report.hpp"
@@ -24,19 +25,13 @@ using wanamaker::Index;
 
 namespace {
 
-// Documents as they were read, to be encoded for each model.
-struct TuningTexts {
-  wanamaker::Corpus trained;
-  std::optional<wanamaker::Corpus> other;
-  std::optional<wanamaker::Corpus> passages;
-};
-
 wanamaker::Corpus read_files(Options options, std::vector<fs::path> files) {
   options.texts = std::move(files);
   return read_documents(options);
 }
 
-// Without --text the technical corpus is the other domain.
+}  // namespace
+
 TuningTexts read_tuning_texts(const Options& options) {
   const FinetuneFlags& flags = options.finetune;
   std::vector<fs::path> texts = options.texts, others = flags.other_texts;
@@ -55,7 +50,6 @@ TuningTexts read_tuning_texts(const Options& options) {
   return read;
 }
 
-// As many documents as --report-tokens allows.
 std::vector<Index> some_documents(const wanamaker::TokenizedCorpus& corpus,
                                   const Options& options) {
   return wanamaker::make_splits(split_candidates(corpus), {.report = options.tokens.report},
@@ -72,6 +66,8 @@ wanamaker::TokenizedCorpus chosen_documents(const wanamaker::TokenizedCorpus& co
   return chosen;
 }
 
+namespace {
+
 wanamaker::PassageCorpus chosen_passages(const Texts& passages, const Options& options) {
   const std::vector<Index> documents = some_documents(passages.corpus, options);
   wanamaker::PassageCorpus chosen{.corpus = chosen_documents(passages.corpus, documents)};
@@ -81,7 +77,8 @@ wanamaker::PassageCorpus chosen_passages(const Texts& passages, const Options& o
   return chosen;
 }
 
-// A token that separates texts in training.
+}  // namespace
+
 wanamaker::TokenId separator_of(const wanamaker::ModelConfig& config, const fs::path& model) {
   if (!config.eos.empty()) return config.eos.front();
   if (config.bos) return *config.bos;
@@ -104,6 +101,8 @@ Index training_window(const Options& options, const wanamaker::ModelConfig& conf
                                   .found = std::to_string(window),
                                   .mend = "use a shorter window"});
 }
+
+namespace {
 
 wanamaker::FinetuneOptions finetune_options(const Options& options,
                                             const wanamaker::ModelConfig& config,

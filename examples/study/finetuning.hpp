@@ -6,10 +6,12 @@
 #include <memory>
 #include <string>
 
+#include "engine.hpp"
 #include "wanamaker/core/executor.hpp"
 #include "wanamaker/core/progress.hpp"
 #include "wanamaker/nn/config.hpp"
 #include "wanamaker/study/finetune_result.hpp"
+#include "wanamaker/study/optimise_result.hpp"
 #include "wanamaker/study/splits.hpp"
 #include "wanamaker/text/last_word.hpp"
 
@@ -33,6 +35,14 @@ struct FinetuneTask {
   wanamaker::Progress progress{};
 };
 
+struct OptimiseTask {
+  LayerTask layers;
+  const wanamaker::TokenizedCorpus* other = nullptr;
+  wanamaker::OptimiseOptions options{};
+  /// The folder to write the chosen model to.
+  std::function<std::filesystem::path()> folder_of{};
+};
+
 /// A loaded model, in float with the BLAS of this build or else Eigen's products; experiments leave
 /// it as it is.
 class TunableModel {
@@ -42,6 +52,7 @@ class TunableModel {
   virtual std::string arithmetic() const = 0;
   virtual wanamaker::FinetuneResult finetune(const FinetuneTask& task,
                                              const wanamaker::FinetuneCheckpoint& checkpoint) = 0;
+  virtual wanamaker::OptimiseResult optimise(const OptimiseTask& task) = 0;
 };
 
 std::unique_ptr<TunableModel> load_tunable_model(const std::filesystem::path& model,

@@ -33,6 +33,7 @@ int run(const study::Options& options) {
   if (options.command == "pretrain") study::run_pretrain(options);
   if (study::is_from_scratch(options.command)) study::run_from_scratch(options);
   if (study::is_finetuning(options.command)) study::run_finetuning(options);
+  if (options.command == "optimise") study::run_optimise(options);
   if (options.command == "report") study::run_report(options);
   if (study::is_about_routing(options.command)) study::run_routing(options);
   if (options.command == "export") study::run_export(options);

@@ -582,6 +582,49 @@ void describe_finetuning(CLI::App& app, Options& o) {
   describe_tuning(app, o, "control", "both of these, with every control on the same tokens");
 }
 
+void add_optimise_options(CLI::App& command, Options& o) {
+  OptimiseFlags& f = o.optimise;
+  command
+      .add_option("--for", f.cost,
+                  "what is to become less: seconds a token of reading prompts (prefill) or of "
+                  "going on from them (decode), as measured here, or parameters")
+      ->check(CLI::IsMember({"prefill", "decode", "parameters"}))
+      ->capture_default_str();
+  command.add_option("--batch", f.batch, "sequences at once, where times are measured")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--shares", f.shares, "of the positions that gates may send to linear maps")
+      ->delimiter(',')
+      ->capture_default_str();
+  add_count(command, "--beyond", f.beyond,
+            "points of each path to show that lose more than allowed");
+  add_count(command, "--heal-tokens", f.heal_tokens,
+            "train the chosen model on so many tokens to give what the original gives; 0: not");
+  command.add_option("--heal-rate", f.heal_rate, "learning rate of that at its peak")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--costs", f.costs,
+                     "optimise.times.json of an earlier run: take its costs and measure none, so "
+                     "that the run is repeated byte for byte");
+}
+
+void describe_optimising(CLI::App& app, Options& o) {
+  CLI::App* command = app.add_subcommand(
+      "optimise",
+      "find the cheapest model within a loss, by costs measured here: linear maps, low ranks and "
+      "gates in the MLPs' places; verify it, beside plain ways to a cheaper model, and write it");
+  add_max_loss(*command, o);
+  add_optimise_options(*command, o);
+  add_input_options(*command, o);
+  command->add_option("--other-text", o.finetune.other_texts,
+                      "texts of another domain to measure on, read like --text [the technical one "
+                      "of the three corpora, or the encyclopaedic where that is --text]");
+  add_fit_options(*command, o);
+  add_ranks(*command, o);
+  command->add_option("--resamples", o.resamples, "bootstrap resamples")->capture_default_str();
+  add_measuring_options(*command, o);
+}
+
 void describe_reading(CLI::App& app, Options& o) {
   CLI::App* tokenize =
       app.add_subcommand("tokenize", "print the token ids of every document, one JSON line each");
@@ -677,6 +720,7 @@ void describe_commands(CLI::App& app, Options& o) {
   describe_writing(app, o);
   describe_from_scratch(app, o);
   describe_finetuning(app, o);
+  describe_optimising(app, o);
   describe_reports(app, o);
   describe_exporting(app, o);
 

@@ -94,6 +94,17 @@ struct FinetuneFlags {
   bool export_models = false;
 };
 
+/// What `optimise` alone has.
+struct OptimiseFlags {
+  std::string cost = "decode";
+  wanamaker::Index batch = 1;
+  std::vector<double> shares{0.25, 0.5, 0.75};
+  wanamaker::Index beyond = 2;
+  wanamaker::Index heal_tokens = 0;
+  double heal_rate = 1e-4;
+  std::filesystem::path costs;
+};
+
 /// Values of the common options; defaults are what a run without options does.
 struct Options {
   std::string command;
@@ -141,6 +152,7 @@ struct Options {
   BudgetFlags budgets;
   RoutingFlags routing;
   FinetuneFlags finetune;
+  OptimiseFlags optimise;
   std::vector<std::filesystem::path> compared;
   bool anyway = false;
   bool check_finite = false;

@@ -121,11 +121,13 @@ void write_results(const Run& run, const std::string& command, const wanamaker::
 }
 
 void write_times(const fs::path& out, const std::string& command, const Options& options,
-                 const Stopwatch& watch) {
-  wanamaker::write_json(out / (command + ".times.json"), {{"schema", "wanamaker/1"},
-                                                          {"command", command},
-                                                          {"seconds", watch.seconds()},
-                                                          {"threads", thread_count(options)}});
+                 const Stopwatch& watch, const wanamaker::OrderedJson& more) {
+  wanamaker::OrderedJson times{{"schema", "wanamaker/1"},
+                               {"command", command},
+                               {"seconds", watch.seconds()},
+                               {"threads", thread_count(options)}};
+  times.update(more);
+  wanamaker::write_json(out / (command + ".times.json"), times);
 }
 
 wanamaker::SweepOptions sweep_options(const Options& options) {

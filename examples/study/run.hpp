@@ -74,9 +74,10 @@ class Stopwatch {
 void write_results(const Run& run, const std::string& command, const wanamaker::OrderedJson& result,
                    const std::string& csv, const Stopwatch& watch, const std::string& svg = "");
 
-/// COMMAND.times.json alone.
+/// COMMAND.times.json alone; `more`: keys beside seconds and threads.
 void write_times(const std::filesystem::path& out, const std::string& command,
-                 const Options& options, const Stopwatch& watch);
+                 const Options& options, const Stopwatch& watch,
+                 const wanamaker::OrderedJson& more = wanamaker::OrderedJson::object());
 
 /// Everything that stored parts depend on; the layers that are asked for are among it only where
 /// one part depends on another.

@@ -125,6 +125,21 @@ AnyMlp<B> linear_map(const SweepContext<B>& c, const RidgeSurrogate& ridge,
   return AnyMlp<B>(regression.of_rank(rank).to_mlp(c.backend));
 }
 
+/// Co-moments of the MLP of the layer at which the pass stands, of what it sees there. The pass
+/// stays.
+template <class B>
+CoMoments moments_here(const SweepContext<B>& c, LayerPass<B>& pass) {
+  const Index layer = pass.layer();
+  CoMomentCollector<B> collector(c.backend, c.model.layers(), c.model.config().width,
+                                 {.precision = c.options.precision, .layers = {layer}});
+  pass.visit([&](const MlpSite<B>& site) {
+    collector.on_mlp_input(layer, site.mlp_input);
+    collector.on_mlp_output(layer, site.mlp_output);
+  });
+  collector.finish();
+  return collector.moments(layer);
+}
+
 template <class B>
 std::unique_ptr<LayerStandIns<B>> make_stand_ins(const SweepContext<B>& c, const ChosenRidge& ridge,
                                                  const CoMoments& moments, Index rank) {
@@ -213,15 +228,8 @@ class SequentialFit {
   }
 
   std::unique_ptr<LayerStandIns<B>> fit_layer(LayerPass<B>& pass, Index layer) {
-    CoMomentCollector<B> collector(c_.backend, c_.model.layers(), c_.model.config().width,
-                                   {.precision = c_.options.precision, .layers = {layer}});
-    pass.visit([&](const MlpSite<B>& site) {
-      collector.on_mlp_input(layer, site.mlp_input);
-      collector.on_mlp_output(layer, site.mlp_output);
-    });
-    collector.finish();
     const double rho = alone_.at(layer)->rho();
-    const CoMoments& moments = collector.moments(layer);
+    const CoMoments moments = detail::moments_here(c_, pass);
     const ChosenRidge ridge{RidgeSurrogate::fit(moments, {.lambda = rho}, c_.executor), rho};
     return detail::make_stand_ins(c_, ridge, moments, recipe_.rank);
   }

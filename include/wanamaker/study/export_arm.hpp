@@ -11,50 +11,56 @@
 #include "wanamaker/study/export_model.hpp"
 #include "wanamaker/train/model_copy.hpp"
 #include "wanamaker/train/model_shape.hpp"
+#include "wanamaker/train/planned_model.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
 namespace detail {
 
-/// A model of the family's own form with an arm's values, and what has no place in that form.
+/// A model of the family's own form with a changed model's values, and what has no place in that
+/// form.
 template <class B>
-struct StoredArm {
+struct StoredModel {
   AnyTransformer<B> model;
   ModelConfig config;
   std::vector<GatedLayer> gated{};
 };
 
-[[noreturn]] inline void throw_unwritable_form(Index layer, LayerForm form) {
-  throw ProtocolError({.id = "protocol/not-stock",
-                       .where = "export_arm, layer " + std::to_string(layer),
-                       .what = "no file has this form of a layer",
-                       .expected = "mlp, affine or hard-gate",
-                       .found = std::string(name_of(form)),
-                       .mend = "export the model at the end of another stage"});
-}
-
+/// MLPs act as affine and low-rank policies; learned gates are routed at g > ½.
 template <Backend B>
-StoredArm<B> stored_arm(B& backend, ArmModel<B>& arm, double scale) {
-  StoredArm<B> stored{make_model(backend, arm.model().config()), arm.model().config()};
-  copy_parameters_by_name(backend, arm.model(), stored.model);
+StoredModel<B> stored_model(B& backend, AnyTransformer<B>& changed, double scale) {
+  StoredModel<B> stored{make_model(backend, changed.config()), changed.config()};
+  copy_parameters_by_name(backend, changed, stored.model);
   bool acts = false;
   for (Index layer = 0; layer < stored.config.layers; ++layer) {
-    const AnyMlp<B>& own = arm.model().mlp(layer);
-    const LayerForm form = arm.form(layer);
-    if (form == LayerForm::affine) {
-      const auto map = affine_map_of(backend, own, stored.config.width);
+    const AnyMlp<B>& own = changed.mlp(layer);
+    if (const auto* gated = own.template get<LearnedRouting<B>>()) {
+      stored.gated.push_back(
+          {layer, gated->gate().linear_score(backend), map_of(backend, gated->surrogate().map())});
+    } else if (const auto map = affine_map_of(backend, own, stored.config.width)) {
       act_as(backend, stored.model.mlp(layer), *map, scale);
       acts = true;
-    } else if (form == LayerForm::hard_gate) {
-      const auto& gated = *own.template get<typename ArmModel<B>::LearnedGate>();  // at g > ½
-      stored.gated.push_back(
-          {layer, gated.gate().linear_score(backend), map_of(backend, gated.surrogate().map())});
-    } else if (form != LayerForm::mlp) {
-      throw_unwritable_form(layer, form);
     }
   }
   if (acts && give_mlps_zero_biases(backend, stored.model)) stored.config.mlp_bias = true;
   return stored;
+}
+
+/// Throws ProtocolError ("protocol/not-stock") for a layer whose form no file has.
+template <Backend B>
+void check_writable_forms(const ArmModel<B>& arm) {
+  for (Index layer = 0; layer < arm.model().layers(); ++layer) {
+    const LayerForm form = arm.form(layer);
+    if (form == LayerForm::mlp || form == LayerForm::affine || form == LayerForm::hard_gate) {
+      continue;
+    }
+    throw ProtocolError({.id = "protocol/not-stock",
+                         .where = "export_arm, layer " + std::to_string(layer),
+                         .what = "no file has this form of a layer",
+                         .expected = "mlp, affine or hard-gate",
+                         .found = std::string(name_of(form)),
+                         .mend = "export the model at the end of another stage"});
+  }
 }
 
 }  // namespace detail
@@ -67,7 +73,8 @@ StoredArm<B> stored_arm(B& backend, ArmModel<B>& arm, double scale) {
 template <Backend B>
 double export_arm(B& backend, ArmModel<B>& arm, std::vector<TokenId> ids,
                   const std::filesystem::path& folder, Workspace<B>& workspace) {
-  auto stored = detail::stored_arm(backend, arm, StockScale::for_float);
+  detail::check_writable_forms(arm);
+  auto stored = detail::stored_model(backend, arm.model(), StockScale::for_float);
   const std::vector<double> own =
       sequence_losses(backend, arm.model(), std::span<const TokenId>(ids), {}, workspace);
   const CheckVectors check = detail::write_exported(

@@ -30,8 +30,8 @@ inline void check_finite_losses(std::span<const double> losses, const std::strin
 namespace detail {
 
 /// Runs the batches of a set; `score(batch, residual)` sees the final stream of each.
-template <class B, class Before, class Score>
-void run_batches(B& backend, const AnyTransformer<B>& model, const MlpOverrides<B>& overrides,
+template <class B, class Changes, class Before, class Score>
+void run_batches(B& backend, const AnyTransformer<B>& model, const Changes& changes,
                  const EvaluationSet& set, Workspace<B>& workspace, const Progress& progress,
                  const std::string& stage, Before&& before, Score&& score) {
   const Index batches = static_cast<Index>(set.batches.size());
@@ -43,7 +43,7 @@ void run_batches(B& backend, const AnyTransformer<B>& model, const MlpOverrides<
     const matrix_view_t<B> residual = workspace.matrix(packed.rows(), model.config().width);
     before(batch);
     model.embed(backend, packed, residual);
-    forward_blocks(backend, model, overrides, 0, model.layers(), packed, residual, workspace);
+    forward_blocks(backend, model, changes, 0, model.layers(), packed, residual, workspace);
     score(batch, residual);
   }
   progress(stage, batches, batches);
@@ -51,16 +51,16 @@ void run_batches(B& backend, const AnyTransformer<B>& model, const MlpOverrides<
 
 }  // namespace detail
 
-/// NLL in nats of every scored token of the set, in its order, with the policies that override
-/// MLPs; `before(batch)` is called before each batch. Throws NumericalError, Cancelled, and what
-/// Transformer::embed throws.
-template <class B, class Before>
+/// NLL in nats of every scored token of the set, in its order, of the model with `changes`:
+/// MlpOverrides or BlockEdits; `before(batch)` is called before each batch. Throws NumericalError,
+/// Cancelled, and what Transformer::embed throws.
+template <class B, class Changes, class Before>
 std::vector<double> run_losses_with(B& backend, const AnyTransformer<B>& model,
-                                    const MlpOverrides<B>& overrides, const EvaluationSet& set,
+                                    const Changes& changes, const EvaluationSet& set,
                                     Workspace<B>& workspace, const Progress& progress,
                                     const std::string& stage, Before&& before) {
   std::vector<double> losses(static_cast<std::size_t>(set.scored()));
-  detail::run_batches(backend, model, overrides, set, workspace, progress, stage, before,
+  detail::run_batches(backend, model, changes, set, workspace, progress, stage, before,
                       [&](const EvaluationBatch& batch, const_matrix_view_t<B> residual) {
                         const std::vector<double> own =
                             model.token_losses(backend, residual, batch.scored, workspace);
