@@ -58,9 +58,9 @@ struct BlockRun {
   bool empty() const { return last < first; }
 };
 
-/// The best single block, then at each step the run longer by one block, on the side where less is
-/// lost; its map fitted by ridge regression from the stream that enters the first block to what the
-/// run adds to it, with the penalty that loses least.
+/// The best single block, then at each step the run longer by one block within the chosen layers,
+/// on the side where less is lost; its map fitted by ridge regression from the stream that enters
+/// the first block to what the run adds to it, with the penalty that loses least.
 template <class B>
 class LinearRun {
  public:
@@ -94,10 +94,13 @@ class LinearRun {
  private:
   std::vector<BlockRun> longer_runs() const {
     std::vector<BlockRun> runs;
-    const Index layers = c_.model.layers();
-    for (Index l = 0; run_.empty() && l < layers; ++l) runs.push_back({l, l});
-    if (!run_.empty() && run_.first > 0) runs.push_back({run_.first - 1, run_.last});
-    if (!run_.empty() && run_.last + 1 < layers) runs.push_back({run_.first, run_.last + 1});
+    const std::vector<Index>& layers = measure_.study().layers();
+    for (const Index l : layers) {
+      if (run_.empty()) runs.push_back({l, l});
+    }
+    if (run_.empty()) return runs;
+    if (run_.first > layers.front()) runs.push_back({run_.first - 1, run_.last});
+    if (run_.last < layers.back()) runs.push_back({run_.first, run_.last + 1});
     return runs;
   }
 

@@ -35,14 +35,15 @@ struct OptimiseMove {
 };
 
 /// Is `a` the better move from a model with the loss `nats`? What loses nothing comes first, then
-/// what saves most for what it loses; of equal ones the one that saves more.
+/// what saves most for what it loses; of equal ones what saves more, then what loses less.
 inline bool is_better(const OptimiseMove& a, const OptimiseMove& b, double nats) {
   const double lost_a = a.select_nats - nats, lost_b = b.select_nats - nats;
   const bool free_a = lost_a <= 0, free_b = lost_b <= 0;
   if (free_a != free_b) return free_a;
   const double worth_a = free_a ? a.saved : a.saved * lost_b;
   const double worth_b = free_a ? b.saved : b.saved * lost_a;
-  return worth_a > worth_b || (worth_a == worth_b && a.saved > b.saved);
+  if (worth_a != worth_b) return worth_a > worth_b;
+  return a.saved != b.saved ? a.saved > b.saved : lost_a < lost_b;
 }
 
 /// The best of the moves that stay within `budget`; where none does, the best of all. Null where
