@@ -58,7 +58,7 @@ std::vector<AnyMlp<B>> two_open_of_four(B& backend, PlantedModel& planted) {
   return mlps;
 }
 
-const OptimisePath& path_named(const OptimiseResult& result, const std::string& name) {
+const OptimisePath& searched_path(const OptimiseResult& result, const std::string& name) {
   for (const OptimisePath& path : result.paths) {
     if (path.name == name) return path;
   }
@@ -66,19 +66,19 @@ const OptimisePath& path_named(const OptimiseResult& result, const std::string& 
   return result.paths.front();
 }
 
-std::string changes_text(const OptimisePoint& point) {
+std::string changes_of(const OptimisePoint& point) {
   std::string text;
   for (const BlockChange& c : point.changes) text += std::to_string(c.layer) + ":" + c.now + " ";
   return text;
 }
 
-const OptimisePoint& chosen_point(const OptimisePath& path) {
+const OptimisePoint& point_chosen(const OptimisePath& path) {
   REQUIRE(path.chosen.has_value());
   return path.points[static_cast<std::size_t>(*path.chosen)];
 }
 
 // A table in which the named policies have a cost and all else that is needed has `other`.
-CostTable planted_costs(const std::map<std::string, double>& named, double other, Index layers) {
+CostTable costs_by_name(const std::map<std::string, double>& named, double other, Index layers) {
   CostTable table{.kind = CostKind::decode, .batch = 1, .layers = layers, .width = 12};
   for (const char* name :
        {"mlp", "affine", "rank-3", "gate-0.25", "gate-0.5", "gate-0.75", "rest", "block"}) {
@@ -97,8 +97,8 @@ TEST_CASE("exactly the layers that were planted affine are replaced") {
   const OptimisePath& path = result.paths.front();
   CHECK(path.name == "policies");
   CHECK(path.chosen == Index{1});
-  const OptimisePoint& chosen = chosen_point(path);
-  CHECK(changes_text(chosen) == "1:affine 3:affine ");
+  const OptimisePoint& chosen = point_chosen(path);
+  CHECK(changes_of(chosen) == "1:affine 3:affine ");
   // λ of 1e-12 of the mean square leaves an error of about that size in the maps.
   CHECK(std::abs(chosen.comparison.delta_percent) < 1e-6);
   CHECK(chosen.verdict == NonInferiorityVerdict::non_inferior);
@@ -120,7 +120,7 @@ TEST_CASE("exactly the layers that were planted affine are replaced") {
 TEST_CASE("where nothing costs less, nothing is chosen") {
   OptimiseBench bench(two_open_of_four);
   OptimiseOptions options{.max_loss_percent = 5};
-  options.costs = planted_costs({{"block", 0}, {"mlp", 1}}, 2, 4);
+  options.costs = costs_by_name({{"block", 0}, {"mlp", 1}}, 2, 4);
   const OptimiseResult result = run_optimise(bench.input(options));
   REQUIRE(result.paths.size() == 4);
   for (const OptimisePath& path : result.paths) {
@@ -132,7 +132,7 @@ TEST_CASE("where nothing costs less, nothing is chosen") {
 TEST_CASE("the table of costs decides which policy is taken") {
   OptimiseBench bench(two_open_of_four);
   OptimiseOptions options{.max_loss_percent = 400, .shares = {0.5}};
-  options.costs = planted_costs({{"mlp", 10}, {"gate-0.5", 4}, {"rest", 3}, {"block", 12}}, 11, 4);
+  options.costs = costs_by_name({{"mlp", 10}, {"gate-0.5", 4}, {"rest", 3}, {"block", 12}}, 11, 4);
   const OptimiseResult result = run_optimise(bench.input(options));
   const OptimisePath& path = result.paths.front();
   REQUIRE(path.points.size() == 4);  // one gate for each layer; maps are dearer
@@ -145,13 +145,13 @@ TEST_CASE("the table of costs decides which policy is taken") {
       CHECK(std::abs(*change.routed - 0.5) < 0.3);
     }
   }
-  CHECK(path_named(result, "low-rank").points.empty());
+  CHECK(searched_path(result, "low-rank").points.empty());
 }
 
 TEST_CASE("the same table of costs gives the same result") {
   OptimiseBench bench(two_open_of_four);
   OptimiseOptions options{.max_loss_percent = 3, .shares = {0.5}};
-  options.costs = planted_costs({{"mlp", 10}, {"affine", 2}, {"gate-0.5", 6}}, 1, 4);
+  options.costs = costs_by_name({{"mlp", 10}, {"affine", 2}, {"gate-0.5", 6}}, 1, 4);
   const OptimiseResult first = run_optimise(bench.input(options));
   const OptimiseResult second = run_optimise(bench.input(options));
   for (std::size_t p = 0; p < first.paths.size(); ++p) {
@@ -168,7 +168,7 @@ TEST_CASE("with all layers replaced, maps are those that a compound run fits in 
   const OptimiseResult result =
       run_optimise(bench.input({.cost = CostKind::parameters, .max_loss_percent = 1e6}, {12}));
   const OptimisePoint& last = result.paths.front().points.back();
-  CHECK(changes_text(last) == "0:affine 1:affine 2:affine ");
+  CHECK(changes_of(last) == "0:affine 1:affine 2:affine ");
   const StudyInput<B> study = bench.input({}).study;
   const CompoundResult compound =
       run_compound(study, {.greedy_linear = false, .greedy_gate = false});
@@ -190,11 +190,11 @@ TEST_CASE("a block that does nothing is the one to leave out") {
       0);  // attention writes nothing
   const OptimiseResult result =
       run_optimise(bench.input({.cost = CostKind::parameters, .max_loss_percent = 1e-6}));
-  const OptimisePath& dropped = path_named(result, "drop-blocks");
-  CHECK(changes_text(chosen_point(dropped)) == "2:left-out ");
-  CHECK(chosen_point(dropped).comparison.delta_nats == 0);
-  const OptimisePath& linear = path_named(result, "linear-blocks");
-  CHECK(changes_text(linear.points.front()) == "2:linear ");
+  const OptimisePath& dropped = searched_path(result, "drop-blocks");
+  CHECK(changes_of(point_chosen(dropped)) == "2:left-out ");
+  CHECK(point_chosen(dropped).comparison.delta_nats == 0);
+  const OptimisePath& linear = searched_path(result, "linear-blocks");
+  CHECK(changes_of(linear.points.front()) == "2:linear ");
   CHECK(std::abs(linear.points.front().comparison.delta_percent) < 1e-6);
 }
 
@@ -265,7 +265,7 @@ TEST_CASE("the chosen model heals, and is written as it computes") {
   in.options.max_loss_percent = 50;
   in.options.shares = {0.5};
   in.options.costs =
-      planted_costs({{"mlp", 10}, {"affine", 9.5}, {"rank-3", 9}, {"gate-0.5", 5}}, 20, 3);
+      costs_by_name({{"mlp", 10}, {"affine", 9.5}, {"rank-3", 9}, {"gate-0.5", 5}}, 20, 3);
   in.options.heal = {.tokens = 4 * 12 * 30, .window = 12, .sequences = 4, .rate = 3e-3};
   in.other = &other;
   const TemporaryFolder folder;
@@ -309,9 +309,9 @@ TEST_CASE("impossible settings of a search are refused") {
   CHECK(id_of({.shares = {1.0}}) == "optimise/options");
   CHECK(id_of({.heal = {.tokens = 10}}) == "optimise/options");
   OptimiseOptions options;
-  options.costs = planted_costs({}, 1, 2);
+  options.costs = costs_by_name({}, 1, 2);
   CHECK(id_of(options) == "optimise/other-costs");
-  options.costs = planted_costs({}, 1, 1);
+  options.costs = costs_by_name({}, 1, 1);
   options.costs->parts.erase("affine");
   CHECK(id_of(options) == "optimise/no-cost");
 }
