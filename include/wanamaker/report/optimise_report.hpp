@@ -75,7 +75,7 @@ inline std::string optimise_headline(const OptimiseResult& r) {
 /// The model as it is and each way's choice.
 inline TextTable optimise_table(const OptimiseResult& r) {
   TextTable table({"model", "layers", "cost", "perplexity", "loss %", "95 % interval",
-                   "within the loss", "other text %", "tokens/s", "parameters", "MB"});
+                   "within the loss", "other text %", "tokens a second", "parameters", "MB"});
   const auto sizes = [](double parameters, double bytes) {
     return std::pair(fixed_text(parameters, 0), fixed_text(bytes / 1e6, 2));
   };
