@@ -2,7 +2,6 @@
 // MLPs, blocks left out, or runs of blocks that one map of the residual stream stands for.
 #pragma once
 
-#include <cstddef>
 #include <map>
 
 #include "wanamaker/study/mlp_overrides.hpp"

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "wanamaker/core/error.hpp"
 #include "wanamaker/core/index.hpp"

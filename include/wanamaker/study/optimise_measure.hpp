@@ -1,7 +1,6 @@
 // What the search for a cheaper model has at hand, and how every model on a path is measured.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>

@@ -2,10 +2,8 @@
 // written for other runtimes.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
