@@ -89,16 +89,16 @@ TEST_CASE("with the documents that it asks for, the test succeeds four times in 
 
 TEST_CASE("impossible margins are refused") {
   const PairedSums sums{.tokens = {1, 1}, .difference_nats = {1, 2}};
-  const double not_a_number = std::numeric_limits<double>::quiet_NaN();
+  const double undefined = std::numeric_limits<double>::quiet_NaN();
   const auto id = [&](NonInferiorityMargin margin) {
     return error_id([&] { test_non_inferiority(sums, margin); });
   };
   CHECK(id({.percent = -1}) == "stats/margin");
-  CHECK(id({.percent = not_a_number}) == "stats/margin");
+  CHECK(id({.percent = undefined}) == "stats/margin");
   CHECK(id({.percent = HUGE_VAL}) == "stats/margin");
   CHECK(id({.alpha = 0.5}) == "stats/probability");
   CHECK(id({.alpha = 0}) == "stats/probability");
-  CHECK(id({.alpha = not_a_number}) == "stats/probability");
+  CHECK(id({.alpha = undefined}) == "stats/probability");
   CHECK(id({}) == "");
 }
 

@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(BlockRowTeam::most_members) run_rows(Index row
 }
 
 // Kernels loop over what is more.
-inline constexpr Index most_blocks = Index{1} << 20;
+inline constexpr Index largest_grid = Index{1} << 20;
 
 /// kernel(arguments…) on `blocks` blocks of `threads` threads, where there are any: the one launch
 /// of all kernels. Throws BackendError.
@@ -141,7 +141,7 @@ void launch(cudaStream_t stream, Index blocks, int threads, void (*kernel)(P...)
                 "wanamaker: kernels are trivially copyable structs of raw views");
   if (blocks == 0) return;
   cudaLaunchConfig_t shape{};
-  shape.gridDim = dim3(static_cast<unsigned>(std::min(blocks, most_blocks)));
+  shape.gridDim = dim3(static_cast<unsigned>(std::min(blocks, largest_grid)));
   shape.blockDim = dim3(static_cast<unsigned>(threads));
   shape.stream = stream;
   check_cuda(cudaLaunchKernelEx(&shape, kernel, arguments...), "cudaLaunchKernelEx",
