@@ -151,8 +151,9 @@ TEST_CASE("third-party headers are included in muted wrappers only") {
     }
     CAPTURE(header.string());
     for (const std::string& included : includes_of(header)) {
-      for (const char* prefix : {"Eigen/", "unsupported/", "nlohmann/", "xtensor", "xtl/", "pcre2",
-                                 "utf8proc", "cblas", "dnnl", "oneapi/", "CLI/", "cuda", "cublas"}) {
+      for (const char* prefix :
+           {"Eigen/", "unsupported/", "nlohmann/", "xtensor", "xtl/", "pcre2", "utf8proc", "cblas",
+            "dnnl", "oneapi/", "CLI/", "cuda", "cublas"}) {
         CHECK_MESSAGE(!starts_with(included, prefix), included);
       }
     }
