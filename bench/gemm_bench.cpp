@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
+#include <utility>
 
 #include "wanamaker/backend/blas.hpp"
 #include "wanamaker/core/random.hpp"
@@ -47,6 +48,33 @@ void shapes(benchmark::internal::Benchmark* bench) {
   }
   bench->UseRealTime()->Unit(benchmark::kMillisecond);
 }
+
+/// A weight's gradient, xᵀ·dy of 2,048 rows, 1,024 and 256 wide, with `range(0)` floats from row to
+/// row of x. 1,024 put a column into a few sets of the cache (backend/row_stride.hpp).
+template <class B>
+void weight_gradient(benchmark::State& state) {
+  B backend;
+  const Index rows = 2048, inputs = 1024, outputs = 256;
+  auto x = make_matrix(backend, rows, state.range(0));
+  auto dy = make_matrix(backend, rows, outputs);
+  auto gradient = make_matrix(backend, inputs, outputs);
+  RandomStream random(1);
+  for (Index i = 0; i < x.size(); ++i) x.data()[i] = static_cast<float>(random.normal());
+  for (Index i = 0; i < dy.size(); ++i) dy.data()[i] = static_cast<float>(random.normal());
+  const ConstMatrixView<float> used = std::as_const(x).view().middle_cols(0, inputs);
+  for (auto _ : state) {
+    backend.gemm(transposed(used), plain(std::as_const(dy).view()), 1.0f, 0.0f, gradient.view());
+    benchmark::DoNotOptimize(gradient.data());
+  }
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(2e-9 * static_cast<double>(rows * inputs * outputs),
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(weight_gradient<BlasBackend<float>>)
+    ->ArgName("stride")
+    ->Arg(1024)
+    ->Arg(1040)
+    ->UseRealTime();
 
 BENCHMARK(product<EigenBackend<float>>)->Apply(shapes);
 BENCHMARK(product<BlasBackend<float>>)->Apply(shapes);

@@ -66,6 +66,15 @@ wanamaker::TokenizedCorpus chosen_documents(const wanamaker::TokenizedCorpus& co
   return chosen;
 }
 
+Texts encode_for(const wanamaker::ModelConfig& config, const fs::path& model,
+                 const wanamaker::Corpus& corpus, wanamaker::ExecutorRef executor,
+                 const wanamaker::Progress& progress) {
+  Texts texts = encode_documents(corpus, model, executor, progress);
+  wanamaker::check_tokenizer_size(texts.tokenizer_size, config.vocabulary, model.string());
+  wanamaker::check_ids(texts.corpus, config.vocabulary);
+  return texts;
+}
+
 namespace {
 
 wanamaker::PassageCorpus chosen_passages(const Texts& passages, const Options& options) {
@@ -197,9 +206,9 @@ class Tuning {
          wanamaker::ExecutorRef executor, const wanamaker::Progress& progress)
       : options_(options), model_path_(model), model_(load_tunable_model(model, executor)) {
     rule_ = window_rule(options, model_->config());
-    trained_ = encode(texts.trained, executor, progress);
+    trained_ = encode_for(model_->config(), model, texts.trained, executor, progress);
     if (texts.other) {
-      const Texts other = encode(*texts.other, executor, progress);
+      const Texts other = encode_for(model_->config(), model, *texts.other, executor, progress);
       other_ = chosen_documents(other.corpus, some_documents(other.corpus, options));
     }
     if (texts.passages) {
@@ -227,15 +236,6 @@ class Tuning {
   TunableModel& model() { return *model_; }
 
  private:
-  Texts encode(const wanamaker::Corpus& corpus, wanamaker::ExecutorRef executor,
-               const wanamaker::Progress& progress) const {
-    Texts texts = encode_documents(corpus, model_path_, executor, progress);
-    const Index vocabulary = model_->config().vocabulary;
-    wanamaker::check_tokenizer_size(texts.tokenizer_size, vocabulary, model_path_.string());
-    wanamaker::check_ids(texts.corpus, vocabulary);
-    return texts;
-  }
-
   wanamaker::Splits splits() const {
     const wanamaker::SplitBudgets& tokens = options_.tokens;
     return wanamaker::make_splits(split_candidates(trained_.corpus),

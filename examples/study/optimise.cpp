@@ -56,9 +56,9 @@ class Optimising {
              wanamaker::ExecutorRef executor, const wanamaker::Progress& progress)
       : options_(options), model_path_(model), model_(load_tunable_model(model, executor)) {
     rule_ = window_rule(options, model_->config());
-    own_ = encode(texts.trained, executor, progress);
+    own_ = encode_for(model_->config(), model, texts.trained, executor, progress);
     if (!texts.other) return;
-    const Texts other = encode(*texts.other, executor, progress);
+    const Texts other = encode_for(model_->config(), model, *texts.other, executor, progress);
     other_ = chosen_documents(other.corpus, some_documents(other.corpus, options));
   }
 
@@ -76,15 +76,6 @@ class Optimising {
   }
 
  private:
-  Texts encode(const wanamaker::Corpus& corpus, wanamaker::ExecutorRef executor,
-               const wanamaker::Progress& progress) const {
-    Texts texts = encode_documents(corpus, model_path_, executor, progress);
-    const Index vocabulary = model_->config().vocabulary;
-    wanamaker::check_tokenizer_size(texts.tokenizer_size, vocabulary, model_path_.string());
-    wanamaker::check_ids(texts.corpus, vocabulary);
-    return texts;
-  }
-
   const Options& options_;
   fs::path model_path_;
   std::unique_ptr<TunableModel> model_;

@@ -29,6 +29,12 @@ std::vector<wanamaker::Index> some_documents(const wanamaker::TokenizedCorpus& c
 wanamaker::TokenizedCorpus chosen_documents(const wanamaker::TokenizedCorpus& corpus,
                                             const std::vector<wanamaker::Index>& documents);
 
+/// Documents as the model's tokens. Throws wanamaker::DataError where its tokenizer and its
+/// vocabulary disagree.
+Texts encode_for(const wanamaker::ModelConfig& config, const std::filesystem::path& model,
+                 const wanamaker::Corpus& corpus, wanamaker::ExecutorRef executor,
+                 const wanamaker::Progress& progress);
+
 /// A token that separates texts in training. Throws wanamaker::DataError where the model names
 /// none.
 wanamaker::TokenId separator_of(const wanamaker::ModelConfig& config,

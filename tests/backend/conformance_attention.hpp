@@ -37,29 +37,35 @@ inline Index last_row(const std::vector<AttentionSpan>& spans, Index AttentionSp
   return last;
 }
 
+/// Drawn for a case, as large as its spans need.
+template <class S>
+struct AttentionInputs {
+  HostMatrix<S> q, k, v;
+
+  AttentionInputs(const AttentionCase& example, RandomStream& random) {
+    const AttentionShape& shape = example.shape;
+    const Index queries =
+        last_row(example.spans, &AttentionSpan::query_begin, &AttentionSpan::queries);
+    const Index keys = last_row(example.spans, &AttentionSpan::key_begin, &AttentionSpan::keys);
+    const Index key_width = shape.key_heads * shape.head_width;
+    q = random_matrix<S>(random, queries, shape.heads * shape.head_width, 3, 0.0, example.spread);
+    k = random_matrix<S>(random, keys, key_width, 2, 0.0, example.spread);
+    v = random_matrix<S>(random, keys, key_width, 1);
+  }
+};
+
 template <Backend B>
 void check_attention_case(B& backend, const AttentionCase& example) {
   using S = scalar_t<B>;
-  const AttentionShape& shape = example.shape;
-  const std::vector<AttentionSpan>& spans = example.spans;
-  const Index queries = last_row(spans, &AttentionSpan::query_begin, &AttentionSpan::queries);
-  const Index keys = last_row(spans, &AttentionSpan::key_begin, &AttentionSpan::keys);
-  CAPTURE(shape.heads);
-  CAPTURE(shape.window);
-  CAPTURE(example.spread);
   RandomStream random(15);
-  const Index query_width = shape.heads * shape.head_width;
-  const Index key_width = shape.key_heads * shape.head_width;
-  const auto q = random_matrix<S>(random, queries, query_width, 3, 0.0, example.spread);
-  const auto k = random_matrix<S>(random, keys, key_width, 2, 0.0, example.spread);
-  const auto v = random_matrix<S>(random, keys, key_width, 1);
-  const Expected expected =
-      attention(to_double(q), to_double(k), to_double(v), spans, shape, precision_of<S>());
+  const auto [q, k, v] = AttentionInputs<S>(example, random);
+  const Expected expected = attention(to_double(q), to_double(k), to_double(v), example.spans,
+                                      example.shape, precision_of<S>());
   auto q_there = upload(backend, q), k_there = upload(backend, k), v_there = upload(backend, v);
-  auto out = upload(backend, HostMatrix<S>(queries, query_width, 5, 5, S(0)));
+  auto out = upload(backend, HostMatrix<S>(q.rows, q.cols, 5, 5, S(0)));
   Workspace<B> workspace(backend);
-  ops::causal_attention<B>(backend, q_there.view(), k_there.view(), v_there.view(), spans, shape,
-                           out.view(), workspace);
+  ops::causal_attention<B>(backend, q_there.view(), k_there.view(), v_there.view(), example.spans,
+                           example.shape, out.view(), workspace);
   CHECK(within(out.download(), expected));
 }
 
@@ -67,46 +73,46 @@ void check_attention_case(B& backend, const AttentionCase& example) {
 template <Backend B>
 void check_attention_gradient(B& backend, const AttentionCase& example) {
   using S = scalar_t<B>;
-  const AttentionShape& shape = example.shape;
-  const std::vector<AttentionSpan>& spans = example.spans;
-  const Index queries = last_row(spans, &AttentionSpan::query_begin, &AttentionSpan::queries);
-  const Index keys = last_row(spans, &AttentionSpan::key_begin, &AttentionSpan::keys);
-  CAPTURE(shape.heads);
-  CAPTURE(shape.head_width);
-  CAPTURE(shape.window);
   RandomStream random(22);
-  const Index query_width = shape.heads * shape.head_width;
-  const Index key_width = shape.key_heads * shape.head_width;
-  const auto q = random_matrix<S>(random, queries, query_width, 3, 0.0, example.spread);
-  const auto k = random_matrix<S>(random, keys, key_width, 2, 0.0, example.spread);
-  const auto v = random_matrix<S>(random, keys, key_width, 1);
-  const auto dout = random_matrix<S>(random, queries, query_width, 4);
-  const AttentionGradient expected = attention_gradient(
-      to_double(q), to_double(k), to_double(v), to_double(dout), spans, shape, precision_of<S>());
+  const auto [q, k, v] = AttentionInputs<S>(example, random);
+  const auto dout = random_matrix<S>(random, q.rows, q.cols, 4);
+  const AttentionGradient expected =
+      attention_gradient(to_double(q), to_double(k), to_double(v), to_double(dout), example.spans,
+                         example.shape, precision_of<S>());
   auto q_there = upload(backend, q), k_there = upload(backend, k), v_there = upload(backend, v),
        dout_there = upload(backend, dout);
-  auto dq = upload(backend, HostMatrix<S>(queries, query_width, 5, 5, gap_value<S>()));
-  auto dk = upload(backend, HostMatrix<S>(keys, key_width, 2, 0, gap_value<S>()));
-  auto dv = upload(backend, HostMatrix<S>(keys, key_width, gap_value<S>()));
+  auto dq = upload(backend, HostMatrix<S>(q.rows, q.cols, 5, 5, gap_value<S>()));
+  auto dk = upload(backend, HostMatrix<S>(k.rows, k.cols, 2, 0, gap_value<S>()));
+  auto dv = upload(backend, HostMatrix<S>(v.rows, v.cols, gap_value<S>()));
   Workspace<B> workspace(backend);
-  ops::causal_attention_backward<B>(backend, q_there.view(), k_there.view(), v_there.view(), spans,
-                                    shape, {dout_there.view(), dq.view(), dk.view(), dv.view()},
-                                    workspace);
+  ops::causal_attention_backward<B>(
+      backend, q_there.view(), k_there.view(), v_there.view(), example.spans, example.shape,
+      {dout_there.view(), dq.view(), dk.view(), dv.view()}, workspace);
   CHECK(within(dq.download(), expected.dq));
   CHECK(within(dk.download(), expected.dk));
   CHECK(within(dv.download(), expected.dv));
 }
 
-template <Backend B>
-void attention_gradients(B& backend) {
+/// f(case) for all of them, each described where a check fails.
+template <class F>
+void for_each_attention_case(F&& f) {
   for (const AttentionCase& example : attention_cases()) {
-    check_attention_gradient(backend, example);
+    CAPTURE(example.shape.heads);
+    CAPTURE(example.shape.head_width);
+    CAPTURE(example.shape.window);
+    CAPTURE(example.spread);
+    f(example);
   }
 }
 
 template <Backend B>
+void attention_gradients(B& backend) {
+  for_each_attention_case([&](const auto& example) { check_attention_gradient(backend, example); });
+}
+
+template <Backend B>
 void attentions(B& backend) {
-  for (const AttentionCase& example : attention_cases()) check_attention_case(backend, example);
+  for_each_attention_case([&](const auto& example) { check_attention_case(backend, example); });
 }
 
 /// A query that sees one key takes its value as it is, even where the score is huge.

@@ -102,13 +102,10 @@ struct AttendPanels {
   T scale;
   Index past;  // keys before the first query's own
   T* memory;   // (w + keys) panels' rows
-  bool* done;  // false where w is no multiple of what vectors hold
 
   template <int Bytes>
   WANAMAKER_KERNEL void operator()(std::integral_constant<int, Bytes>) const {
     using Panel = QueryPanel<T, Bytes>;
-    *done = q.cols % Panel::width == 0;
-    if (!*done) return;
     for (Index first = 0; first < q.rows; first += Panel::width) run<Panel>(first);
   }
 
@@ -117,13 +114,9 @@ struct AttendPanels {
   WANAMAKER_KERNEL void run(Index first) const {
     const Index count = std::min(Panel::width, q.rows - first);
     const Index own = first + past;
-    const Index seen = std::min(k.rows, own + count);
     T* scores = memory + q.cols * Panel::width;
     T scales[static_cast<std::size_t>(Panel::width)];
-    Panel::pack(q, first, count, scale, memory);
-    Panel::multiply(k, seen, memory, scores);
-    Panel::hide_future(scores, count, own, seen);
-    Panel::exponentials(scores, seen, scales);
+    Panel::weigh(q, k, first, count, own, scale, memory, scores, scales);
     Panel::mix(scores, v, own, count, out, first, [&](Index i) { return scales[i]; });
   }
 };
@@ -135,11 +128,9 @@ void attend(ConstMatrixView<T> q, ConstMatrixView<T> k, ConstMatrixView<T> v, Ma
   const AttentionBlock<T> own =
       attention_block<T>(q, k, v, out, *block.span, shape, head, block.first, block.count);
   const T scale = static_cast<T>(shape.scale);
-  if (shape.window == 0 && block.count >= few_queries) {
-    bool done = false;
-    run_widest(AttendPanels<T>{own.q, own.k, own.v, own.out, scale, block.visible - block.count,
-                               memory, &done});
-    if (done) return;
+  if (panels_fit<T>(shape) && block.count >= few_queries) {
+    const Index past = block.visible - block.count;
+    return run_widest(AttendPanels<T>{own.q, own.k, own.v, own.out, scale, past, memory});
   }
   const MatrixView<T> scores(memory, block.count, block.visible, block.stride());
   Gemm::multiply(plain(own.q), transposed(own.k), scale, T(0), scores);

@@ -42,10 +42,7 @@ struct AttendPanelsBackward {
     T* p = memory + q.cols * Panel::width;
     T* ds = p + k.rows * Panel::width;
     T scales[static_cast<std::size_t>(Panel::width)];
-    Panel::pack(q, first, count, scale, memory);
-    Panel::multiply(k, seen, memory, p);
-    Panel::hide_future(p, count, own, seen);
-    Panel::exponentials(p, seen, scales);
+    Panel::weigh(q, k, first, count, own, scale, memory, p, scales);
     Panel::pack(dout, first, count, T(1), memory);
     Panel::multiply(v, seen, memory, ds);
     softmax_backward<Panel>(p, seen, scales, ds);
@@ -73,22 +70,6 @@ struct AttendPanelsBackward {
     }
   }
 };
-
-// How many queries a panel has here.
-template <class T>
-struct PanelWidth {
-  Index* width;
-  template <int Bytes>
-  WANAMAKER_KERNEL void operator()(std::integral_constant<int, Bytes>) const {
-    *width = QueryPanel<T, Bytes>::width;
-  }
-};
-template <class T>
-Index panel_width() {
-  Index width = 0;
-  run_widest(PanelWidth<T>{&width});
-  return width;
-}
 
 // All query heads of key head `head` of a sequence.
 template <class T, class Gradients>

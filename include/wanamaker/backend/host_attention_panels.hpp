@@ -8,7 +8,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "wanamaker/backend/attention.hpp"
 #include "wanamaker/backend/gram.hpp"
+#include "wanamaker/backend/instruction_set.hpp"
 #include "wanamaker/core/math.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -152,6 +154,17 @@ struct QueryPanel {
     for (Index i = 0; i < width; ++i) scales[i] = T(1) / total[i];
   }
 
+  // weights ← e^(scale·q·k − largest) for the queries `first` … of one head, 0 for keys after a
+  // query's own; scales ← 1/Σ. `packed` is memory.
+  WANAMAKER_KERNEL static void weigh(ConstMatrixView<T> q, ConstMatrixView<T> k, Index first,
+                                     Index count, Index own, T scale, T* packed, T* weights,
+                                     T* scales) {
+    pack(q, first, count, scale, packed);
+    multiply(k, own + count, packed, weights);
+    hide_future(weights, count, own, own + count);
+    exponentials(weights, own + count, scales);
+  }
+
   // to's row first + i ← factor(i)·Σ_j weights[j, i]·keys[j] over the keys that its strip sees;
   // query i's own is key `own` + i.
   template <class Factor>
@@ -201,6 +214,28 @@ struct QueryPanel {
     }
   }
 };
+
+// How many queries a panel has here.
+template <class T>
+struct PanelWidth {
+  Index* width;
+  template <int Bytes>
+  WANAMAKER_KERNEL void operator()(std::integral_constant<int, Bytes>) const {
+    *width = QueryPanel<T, Bytes>::width;
+  }
+};
+template <class T>
+Index panel_width() {
+  Index width = 0;
+  run_widest(PanelWidth<T>{&width});
+  return width;
+}
+
+// Panels have no windows, and heads as wide as a multiple of what their vectors hold.
+template <class T>
+bool panels_fit(const AttentionShape& shape) {
+  return shape.window == 0 && shape.head_width % panel_width<T>() == 0;
+}
 
 }  // namespace detail
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -155,12 +155,11 @@ class HostBackend : public HostLauncher {
   bool causal_attention_backward(ConstMatrixView<S> q, ConstMatrixView<S> k, ConstMatrixView<S> v,
                                  std::span<const AttentionSpan> spans, const AttentionShape& shape,
                                  const Gradients& gradients, Memory& workspace) {
-    const Index panel = detail::panel_width<S>();
-    if (shape.window > 0 || shape.head_width % panel != 0) return false;
+    if (!detail::panels_fit<S>(shape)) return false;
     Index keys = 0;
     for (const AttentionSpan& span : spans) keys = std::max(keys, span.keys);
     const typename Memory::Frame frame(workspace);
-    const Index room = (shape.head_width + 2 * keys) * panel;
+    const Index room = (shape.head_width + 2 * keys) * detail::panel_width<S>();
     const VectorView<S> memory = workspace.template vector<S>(room * lanes());
     for (const MatrixView<S> d : {gradients.dq, gradients.dk, gradients.dv}) {
       for_each_row(d.rows, kernels::FillRow<S>{S(0), d});

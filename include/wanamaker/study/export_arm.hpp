@@ -46,6 +46,19 @@ StoredModel<B> stored_model(B& backend, AnyTransformer<B>& changed, double scale
   return stored;
 }
 
+/// Writes a changed model as write_exported does; returns the largest difference in nats between
+/// its losses and those of what was written.
+template <Backend B>
+double export_changed(B& backend, AnyTransformer<B>& changed, std::vector<TokenId> ids,
+                      const std::filesystem::path& folder, Workspace<B>& workspace) {
+  auto stored = stored_model(backend, changed, StockScale::for_float);
+  const std::vector<double> own =
+      sequence_losses(backend, changed, std::span<const TokenId>(ids), {}, workspace);
+  const CheckVectors check = write_exported(backend, stored.model, stored.config, stored.gated,
+                                            std::move(ids), false, folder, workspace);
+  return largest_difference(own, check.nats);
+}
+
 /// Throws ProtocolError ("protocol/not-stock") for a layer whose form no file has.
 template <Backend B>
 void check_writable_forms(const ArmModel<B>& arm) {
@@ -74,12 +87,7 @@ template <Backend B>
 double export_arm(B& backend, ArmModel<B>& arm, std::vector<TokenId> ids,
                   const std::filesystem::path& folder, Workspace<B>& workspace) {
   detail::check_writable_forms(arm);
-  auto stored = detail::stored_model(backend, arm.model(), StockScale::for_float);
-  const std::vector<double> own =
-      sequence_losses(backend, arm.model(), std::span<const TokenId>(ids), {}, workspace);
-  const CheckVectors check = detail::write_exported(
-      backend, stored.model, stored.config, stored.gated, std::move(ids), false, folder, workspace);
-  return largest_difference(own, check.nats);
+  return detail::export_changed(backend, arm.model(), std::move(ids), folder, workspace);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

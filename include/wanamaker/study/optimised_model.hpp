@@ -93,12 +93,7 @@ LossCurve distil(B& backend, AnyTransformer<B>& student, const AnyTransformer<B>
 template <Backend B>
 double export_optimised(B& backend, AnyTransformer<B>& model, std::vector<TokenId> ids,
                         const std::filesystem::path& folder, Workspace<B>& workspace) {
-  auto stored = detail::stored_model(backend, model, StockScale::for_float);
-  const std::vector<double> own =
-      sequence_losses(backend, model, std::span<const TokenId>(ids), {}, workspace);
-  const CheckVectors check = detail::write_exported(
-      backend, stored.model, stored.config, stored.gated, std::move(ids), false, folder, workspace);
-  return largest_difference(own, check.nats);
+  return detail::export_changed(backend, model, std::move(ids), folder, workspace);
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI
