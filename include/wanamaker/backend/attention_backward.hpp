@@ -127,7 +127,7 @@ class AttentionBackwardBlock {
 
 /// Of out = attention(q, k, v), by blocks of 64 queries, with P = softmax(scale·q·kᵀ):
 /// dv += Pᵀ·dout, dS = scale·P∘(dP − Σ P∘dP) with dP = dout·vᵀ, dq = dS·k, dk += dSᵀ·q. Key heads
-/// gather from all query heads of their group, in order. dq, dk and dv are overwritten.
+/// gather from all query heads of their group, in order. dq, dk and dv, 0 before, are added to.
 template <class B>
 void causal_attention_backward_generic(B& backend, const_matrix_view_t<B> q,
                                        const_matrix_view_t<B> k, const_matrix_view_t<B> v,
@@ -140,10 +140,6 @@ void causal_attention_backward_generic(B& backend, const_matrix_view_t<B> q,
   const Index largest = detail::largest_score_block(spans, shape.heads);
   T* memory = workspace.template vector<T>(largest).data;
   T* d_memory = workspace.template vector<T>(largest).data;
-  const matrix_view_t<B> sums[] = {gradients.dq, gradients.dk, gradients.dv};
-  for (const matrix_view_t<B>& d : sums) {
-    backend.for_each_row(d.rows, kernels::FillRow<T>{T(0), d});
-  }
   for (const AttentionSpan& span : spans) {
     for (Index first = 0; first < span.queries; first += detail::attention_block_rows) {
       const Index count = std::min(detail::attention_block_rows, span.queries - first);

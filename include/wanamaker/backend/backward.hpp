@@ -123,8 +123,8 @@ void rotate_positions_backward(B& backend, const_matrix_view_t<B> cosines,
                                                                         heads, head_width, dx});
 }
 
-/// Of out = causal_attention(q, k, v): see causal_attention_backward_generic. A backend's own may
-/// decline shapes by returning false.
+/// Of out = causal_attention(q, k, v): see causal_attention_backward_generic; dq, dk and dv are
+/// overwritten. A backend's own finds 0 there, and may decline shapes by returning false.
 template <Backend B>
 void causal_attention_backward(B& backend, const_matrix_view_t<B> q, const_matrix_view_t<B> k,
                                const_matrix_view_t<B> v, std::span<const AttentionSpan> spans,
@@ -135,6 +135,10 @@ void causal_attention_backward(B& backend, const_matrix_view_t<B> q, const_matri
   check_shape(gradients.dq, q.rows, q.cols, "causal_attention_backward: dq");
   check_shape(gradients.dk, k.rows, k.cols, "causal_attention_backward: dk");
   check_shape(gradients.dv, v.rows, v.cols, "causal_attention_backward: dv");
+  const matrix_view_t<B> sums[] = {gradients.dq, gradients.dk, gradients.dv};
+  for (const matrix_view_t<B>& d : sums) {
+    backend.for_each_row(d.rows, kernels::FillRow<scalar_t<B>>{scalar_t<B>(0), d});
+  }
   if constexpr (requires {
                   backend.causal_attention_backward(q, k, v, spans, shape, gradients, workspace);
                 }) {

@@ -161,9 +161,6 @@ class HostBackend : public HostLauncher {
     const typename Memory::Frame frame(workspace);
     const Index room = (shape.head_width + 2 * keys) * detail::panel_width<S>();
     const VectorView<S> memory = workspace.template vector<S>(room * lanes());
-    for (const MatrixView<S> d : {gradients.dq, gradients.dk, gradients.dv}) {
-      for_each_row(d.rows, kernels::FillRow<S>{S(0), d});
-    }
     for_each_piece(
         shape.key_heads * static_cast<Index>(spans.size()), [&](Index piece, Index lane) {
           detail::attend_backward<S>(q, k, v, gradients,

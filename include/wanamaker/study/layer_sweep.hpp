@@ -17,6 +17,7 @@
 #include "wanamaker/study/token_losses.hpp"
 #include "wanamaker/surrogate/leverage.hpp"
 #include "wanamaker/surrogate/low_rank.hpp"
+#include "wanamaker/surrogate/mean.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
 
@@ -107,10 +108,7 @@ class LayerSweep {
 
   void add_surrogates() {
     add_policy("zero", ZeroMlp<B>{});
-    std::vector<scalar_t<B>> mean;
-    for (const double m : moments_.mean_y()) mean.push_back(static_cast<scalar_t<B>>(m));
-    add_policy("mean",
-               MeanMlp<B>(matrix_from_host<scalar_t<B>>(c_.backend, mean.data(), 1, width())));
+    add_policy("mean", MeanSurrogate::fit(moments_).to_mlp(c_.backend));
     Variant ridge("ridge", ridge_losses_);
     ridge.result.parameters = ridge_.cost(1).parameters;
     set_flops(ridge.result, ridge_.cost(1).flops);
