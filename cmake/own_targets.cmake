@@ -74,7 +74,11 @@ function(wanamaker_add_cublas_engine program folder)
   endif()
   set(source ${PROJECT_SOURCE_DIR}/${folder}/engine_cublas.cu)
   set(object ${PROJECT_BINARY_DIR}/${folder}/engine_cublas.o)
+  # Folders that the compiler has of itself would be searched before C++'s own.
+  list(JOIN CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES "|" implicit)
+  string(REPLACE "+" "[+]" implicit "${implicit}")
   set(include_dirs $<TARGET_PROPERTY:wanamaker_wanamaker,INTERFACE_INCLUDE_DIRECTORIES>)
+  set(include_dirs "$<REMOVE_DUPLICATES:$<FILTER:${include_dirs},EXCLUDE,^(${implicit})$>>")
   set(definitions $<TARGET_PROPERTY:wanamaker_wanamaker,INTERFACE_COMPILE_DEFINITIONS>)
   add_custom_command(OUTPUT ${object} VERBATIM COMMAND_EXPAND_LISTS
     COMMAND ${wanamaker_nvcc} -O2 "-isystem=$<JOIN:${include_dirs},;-isystem=>"
