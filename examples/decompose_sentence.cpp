@@ -29,11 +29,11 @@ int main() try {
   const Tokenizer tokenizer = Tokenizer::from_folder(folder);
   const std::vector<TokenId> ids = tokenizer.encode("He opened the door and went in.");
   const PackedBatch<B> batch(backend, ids);
-  const auto matrix = [&] { return workspace.matrix(batch.rows(), model.config().width); };
+  const auto matrix = [&] { return make_matrix(backend, batch.rows(), model.config().width); };
 
   // It watches an ordinary forward pass and keeps what each part added to the residual stream.
   ResidualDecomposition<B> parts(backend, model);
-  const matrix_view_t<B> stream = matrix(), total = matrix(), share = matrix();
+  auto stream = matrix(), total = matrix(), share = matrix();
   parts.begin(batch);
   model.forward(backend, batch, stream, workspace, parts);
 
@@ -53,11 +53,7 @@ int main() try {
   }
   // Nothing is left over: summed in the model's order, the parts are the stream, bit for bit.
   parts.sum_first(parts.stream_parts(model.layers()), total);
-  bool equal = true;
-  for (Index i = 0; i < total.rows; ++i) {
-    equal = equal && std::equal(total.row(i), total.row(i) + total.cols, stream.row(i));
-  }
-  return equal ? 0 : 1;
+  return std::equal(total.data(), total.data() + total.size(), stream.data()) ? 0 : 1;
 } catch (const Error& error) {
   std::cerr << error.what() << "\n";
   return 1;
