@@ -79,12 +79,12 @@ std::string message_of(const wanamaker::Error& error) {
   return (is_about_memory ? stage + ": " : "") + error.what();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+// Parses and runs; what went wrong becomes one line and the exit code.
+int run_safely(int argc, char** argv) {
   study::Options options;
-  if (const std::optional<int> code = study::parse_command_line(argc, argv, options)) return *code;
   try {
+    if (const std::optional<int> code = study::parse_command_line(argc, argv, options))
+      return *code;
     study::catch_interrupts();
     return run(options);
   } catch (const wanamaker::Cancelled& stop) {
@@ -98,5 +98,16 @@ int main(int argc, char** argv) {
     return fail(file_message(error));
   } catch (const std::exception& error) {
     return fail(error.what());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_safely(argc, argv);
+  } catch (const std::bad_alloc&) {  // not even enough to say what for
+    std::fputs("study: out of memory; use fewer --threads or free some\n", stderr);
+    return 1;
   }
 }

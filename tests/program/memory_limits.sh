@@ -25,8 +25,8 @@ run() {
 
 refused=0 limit=40000
 while code=0; run "$limit" || code=$?; [ "$code" != 0 ]; do
-  # 127: the system's loader had no memory for the program itself.
-  if [ "$code" != 127 ]; then
+  # 127: the system's loader had no memory for the program itself; libgomp ends it as it is loaded.
+  if [ "$code" != 127 ] && ! grep -q '^libgomp: Out of memory' "$folder/errors"; then
     if [ "$code" != 1 ] || [ "$(wc -l <"$folder/errors")" != 1 ] ||
       ! grep -q -E 'memory|no-thread' "$folder/errors"; then
       echo "with $limit kB: exit code $code and these words:"
@@ -35,7 +35,9 @@ while code=0; run "$limit" || code=$?; [ "$code" != 0 ]; do
     fi
     refused=$((refused + 1))
   fi
-  limit=$((limit + 2000))
+  # Small steps where the program itself begins: it allocates little before it has read anything.
+  if [ "$refused" -le 20 ] && [ "$code" != 127 ]; then step=100; else step=500; fi
+  limit=$((limit + step))
   [ "$limit" -lt 2000000 ] || { echo "never enough memory"; exit 1; }
 done
 echo "refused at $refused limits; enough: $limit kB"
