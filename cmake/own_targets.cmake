@@ -57,6 +57,27 @@ function(wanamaker_compiled_only target)
   endif()
 endfunction()
 
+# wanamaker_optimise_kernels(<target>): where WANAMAKER_OPTIMISED_KERNELS is on, its kernels are the
+# optimised ones of tests/optimised, and the rest is compiled as the build type says. The options of
+# a linker come before objects; the first copy of a weak function is the one that it keeps.
+option(WANAMAKER_OPTIMISED_KERNELS "In a build without optimisation, optimise the kernels" OFF)
+mark_as_advanced(WANAMAKER_OPTIMISED_KERNELS)
+if(WANAMAKER_OPTIMISED_KERNELS)
+  file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/optimised/*.cpp)
+  add_library(wanamaker_optimised_kernels OBJECT ${kernels})
+  wanamaker_own_target(wanamaker_optimised_kernels)
+  target_include_directories(wanamaker_optimised_kernels PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_options(wanamaker_optimised_kernels PRIVATE -O1)
+endif()
+function(wanamaker_optimise_kernels target)
+  if(WANAMAKER_OPTIMISED_KERNELS)
+    set(objects $<TARGET_OBJECTS:wanamaker_optimised_kernels>)
+    target_link_options(${target} PRIVATE ${objects})
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${objects})
+    add_dependencies(${target} wanamaker_optimised_kernels)
+  endif()
+endfunction()
+
 # What our own sources for devices are compiled with; nvcc is called as it is, since CMake's language
 # CUDA would look for a device's compiler in every configuration.
 set(WANAMAKER_CUDA_ARCHITECTURES 90 CACHE STRING "What our own tests are compiled for by nvcc")
@@ -103,6 +124,7 @@ function(wanamaker_program_from_folder name folder)
   find_package(CLI11 REQUIRED)
   add_executable(${name} ${sources})
   wanamaker_own_target(${name})
+  wanamaker_optimise_kernels(${name})
   target_link_libraries(${name} PRIVATE CLI11::CLI11)
   target_compile_definitions(${name} PRIVATE
     WANAMAKER_EXAMPLES_DATA="${PROJECT_SOURCE_DIR}/examples/data")
