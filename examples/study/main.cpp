@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
   try {
     return run_safely(argc, argv);
   } catch (const std::bad_alloc&) {  // not even enough to say what for
-    std::fputs("study: out of memory; use fewer --threads or free some\n", stderr);
+    std::fputs("study: out of memory; use fewer --threads or free some memory\n", stderr);
     return 1;
   }
 }

@@ -1,6 +1,7 @@
-// What tests spend their time on. Builds with a sanitizer compile all else with -O0, in a third of
-// the time, and the sources here with -O1; their objects are linked first, so that of the weak
-// functions which others have, too, the linker keeps the copies from here. Nothing calls these.
+// What tests spend their time on. Builds with a sanitizer compile all else with -O0, in less than
+// half of the time, and the sources here with -O1; their objects are linked first, so that of the
+// weak functions which others have, too, the linker keeps the copies from here. Nothing calls
+// these.
 #pragma once
 
 #include "wanamaker/nn/any_transformer.hpp"
@@ -19,7 +20,7 @@ void use_model(B& backend, const wanamaker::PackedBatch<B>& batch,
   wanamaker::loss_and_gradients(model, backend, batch, scored, gradients, workspace);
   const auto residual = workspace.matrix(batch.rows(), model.config().width);
   model.embed(backend, batch, residual);
-  model.visit([&](const auto& own) { own.forward_from(backend, 0, batch, residual, workspace); });
+  model.forward_from(backend, 0, batch, residual, workspace);
   model.token_losses(backend, residual, scored, workspace);
   wanamaker::CoMoments moments(residual.cols, residual.cols);
   moments.add<B>(backend, residual, residual, workspace);

@@ -1,10 +1,11 @@
 #!/bin/sh
 # headers_alone.sh COMPILER INCLUDE_DIR HEADERS FLAGS FOLDER: compiles each header of the list
-# HEADERS alone, twice included, with warnings as errors. FLAGS is a file of compiler flags.
+# HEADERS alone, twice included, with warnings as errors. FLAGS is a file of compiler flags; all are
+# absolute paths.
 #
 # Clang reads what many headers include, the hubs, from precompiled headers in FOLDER. A header is
-# compiled behind a hub only if it includes it, itself or through others: it then sees no more than
-# it would without.
+# compiled behind a hub only if it includes it, itself or through others and under no condition: it
+# then sees no more than it would without.
 set -eu
 compiler=$1 include_dir=$2 headers=$3 flags=$4 folder=$5
 command -v "$compiler" >/dev/null || { echo "skipped: $compiler is not installed"; exit 77; }
@@ -23,29 +24,34 @@ function include_all(header, own,    i) {
   for (i = 1; i <= includes[header]; ++i) include_all(include[header, i], own)
 }
 function saving(hub,    i, sum, header) {
+  sum = -size[hub]
   for (i = 1; i <= count; ++i) {
     header = names[i]
     if (header != hub && ((header, hub) in within) && size[hub] > size[best[header]])
       sum += size[hub] - size[best[header]]
   }
-  return sum - size[hub]
+  return sum
 }
 function weight(other) { return other ~ /json/ ? 60000 : other ~ /Eigen|xtensor/ ? 15000 : 3000 }
 FNR == NR { names[++count] = $1; is_ours[$1] = 1; next }
-FNR == 1 { file = substr(FILENAME, length(root) + 2) }
-{ ++lines[file] }
-/^#include [<"]/ {
+FNR == 1 { conditions = 0 }
+{ ++lines[FILENAME] }
+/^# *if/ { ++conditions }
+/^# *endif/ { --conditions }
+/^#include [<"]/ && conditions == 0 {
   name = substr($2, 2, length($2) - 2)
   if (!(name in is_ours) && !(name in lines)) lines[name] = weight(name)
-  include[file, ++includes[file]] = name
+  include[FILENAME, ++includes[FILENAME]] = name
 }
 END {
   for (i = 1; i <= count; ++i) include_all(names[i], names[i])
   for (h = 1; h <= hubs; ++h) {
     hub = ""
     most = 0
-    for (i = 1; i <= count; ++i)
-      if (!(names[i] in is_hub) && saving(names[i]) > most) { hub = names[i]; most = saving(hub) }
+    for (i = 1; i <= count; ++i) {
+      own = (names[i] in is_hub) ? 0 : saving(names[i])
+      if (own > most) { hub = names[i]; most = own }
+    }
     if (hub == "") break
     is_hub[hub] = 1
     for (i = 1; i <= count; ++i)
@@ -56,8 +62,7 @@ END {
   for (i = 1; i <= count; ++i)
     if (!(names[i] in is_hub)) print names[i], best[names[i]] == "" ? "-" : best[names[i]], "leaf"
 }'
-sed "s|^|$include_dir/|" "$headers" |
-  xargs awk -v root="$include_dir" -v hubs="$hubs" "$choose_hubs" "$headers" >"$folder/plan"
+(cd "$include_dir" && xargs awk -v hubs="$hubs" "$choose_hubs" "$headers" <"$headers") >"$folder/plan"
 
 # HEADER HUB KIND: a hub leaves its precompiled header, named after it.
 check='header=$1 hub=$2 kind=$3
@@ -71,7 +76,7 @@ if [ "$kind" = hub ]; then set -- "$@" -x c++-header -o "$(precompiled "$header"
 printf "#include \"%s\"\n#include \"%s\"\n" "$header" "$header" | "$compiler" "$@" - ||
   { echo "in $header"; exit 1; }'
 export compiler include_dir flags folder limit
-grep 'hub$' "$folder/plan" | xargs -L 1 -P 2 sh -c "$check" sh || exit 1
-grep 'leaf$' "$folder/plan" | xargs -L 1 -P 2 sh -c "$check" sh || exit 1
+grep 'hub$' "$folder/plan" | xargs -r -L 1 -P 2 sh -c "$check" sh || exit 1
+grep 'leaf$' "$folder/plan" | xargs -r -L 1 -P 2 sh -c "$check" sh || exit 1
 rm -f "$folder"/*.pch
 echo "$(wc -l <"$headers") headers compile alone with $compiler"
