@@ -18,7 +18,7 @@ namespace {
 
 using namespace wanamaker_bench;
 using B = BlasBackend<float, half>;
-using Model = AnyTransformer<B>::NeoXParallel;
+using Model = Transformer<B, GptNeoXBlock<B, AnyMlp<B>>>;
 
 ModelConfig config_of(Index width, Index layers) {
   const Index heads = width / 80;

@@ -28,7 +28,8 @@ using LlamaModel = Transformer<B, LlamaBlock<B>>;
 template <class B>
 using NeoXModel = Transformer<B, GptNeoXBlock<B>>;
 
-using SequentialModel = AnyTransformer<Oracle>::NeoXSequential;
+using SequentialModel =
+    Transformer<Oracle, GptNeoXBlock<Oracle, AnyMlp<Oracle>, SequentialResidual>>;
 
 template <class Model, class B>
 Model tiny_model_of(const ModelMaker<B>& maker) {

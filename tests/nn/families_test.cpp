@@ -266,6 +266,25 @@ TEST_CASE("a block runs with another policy in its MLP's place") {
   CHECK(rows_of(residual.view()) == rows_of(finished.view()));
 }
 
+TEST_CASE("a model of known parts becomes one of any parts and computes the same") {
+  Reference backend;
+  const naive::Model formulas = tiny_neox(true);
+  using Model = Transformer<Reference, GptNeoXBlock<Reference>>;
+  const ModelMaker<Reference> maker(backend, formulas);
+  Model known = maker.transformer<Model, RotaryPositions<Reference>>(
+      WeightLayout::out_in, [&](const naive::Block& b, WeightLayout layout) {
+        return DenseMlp<Reference, GeluErf>(maker.linear(b.up, layout),
+                                            maker.linear(b.down, layout));
+      });
+  const auto batch = pack(backend, random_sequences(formulas.settings.vocabulary, {6, 2}));
+  Workspace<Reference> workspace(backend);
+  auto before = make_matrix(backend, 8, 12), after = make_matrix(backend, 8, 12);
+  known.forward(backend, batch, before.view(), workspace);
+  const AnyTransformer<Reference> any(std::move(known));
+  any.forward(backend, batch, after.view(), workspace);
+  CHECK(rows_of(before.view()) == rows_of(after.view()));
+}
+
 // ---------------------------------------------------------------- observers
 
 namespace {

@@ -245,18 +245,21 @@ class ModelMaker {
   /// Whatever the family.
   AnyTransformer<B> any() const {
     using Any = AnyTransformer<B>;
+    using Mlp = AnyMlp<B>;
     using Rotary = RotaryPositions<B>;
     constexpr WeightLayout in_out = WeightLayout::in_out, out_in = WeightLayout::out_in;
     const auto own = [this](const naive::Block& b, WeightLayout l) { return mlp(b, l); };
     const naive::Settings& s = model_.settings;
     if (s.root_mean_square) {
-      return Any(transformer<typename Any::Llama, Rotary>(out_in, own));
+      return Any(transformer<Transformer<B, LlamaBlock<B, Mlp>>, Rotary>(out_in, own));
     }
     if (s.rotary_width == 0) {
-      return Any(transformer<typename Any::Gpt2, LearnedPositions>(in_out, own));
+      return Any(transformer<Transformer<B, Gpt2Block<B, Mlp>>, LearnedPositions>(in_out, own));
     }
-    if (s.parallel) return Any(transformer<typename Any::NeoXParallel, Rotary>(out_in, own));
-    return Any(transformer<typename Any::NeoXSequential, Rotary>(out_in, own));
+    if (s.parallel)
+      return Any(transformer<Transformer<B, GptNeoXBlock<B, Mlp>>, Rotary>(out_in, own));
+    using Sequential = GptNeoXBlock<B, Mlp, SequentialResidual>;
+    return Any(transformer<Transformer<B, Sequential>, Rotary>(out_in, own));
   }
 
  private:

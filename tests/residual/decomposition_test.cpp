@@ -273,7 +273,7 @@ TEST_CASE("parts add up to the stream and to the MLP's input, heads to attention
 
 TEST_CASE("the same in float, of a model of a known type") {
   using B = EigenBackend<float>;
-  using Model = AnyTransformer<B>::Gpt2;
+  using Model = Transformer<B, Gpt2Block<B, AnyMlp<B>>>;
   B backend;
   const naive::Model tiny = tiny_gpt2();
   const ModelMaker<B> maker(backend, tiny);

@@ -32,7 +32,7 @@ class PlantedModel {
       : backend_(backend), context_(context), tokens_(tokens) {}
 
   AnyTransformer<B> make(std::vector<AnyMlp<B>> mlps) {
-    using Model = AnyTransformer<B>::Gpt2;
+    using Model = AnyTransformer<B>::Model;
     ModelConfig config{.name = "planted",
                        .vocabulary = tokens_,
                        .width = width,
@@ -52,7 +52,7 @@ class PlantedModel {
     for (AnyMlp<B>& mlp : mlps) {
       parts.blocks.emplace_back(
           norm(),
-          CausalSelfAttention<B, LearnedPositions>(
+          CausalSelfAttention<B, AnyPositions<B>>(
               linear(width, 3 * width, 0.3), linear(width, width, 0.3 * context_),
               AttentionShape{2, 2, 6, 1 / std::sqrt(6.0), 0}, LearnedPositions{}),
           norm(), std::move(mlp));

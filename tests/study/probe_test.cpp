@@ -21,7 +21,7 @@ class HalfReader {
   HalfReader(B& backend, bool reads_tokens) : backend_(backend), reads_tokens_(reads_tokens) {}
 
   AnyTransformer<B> make() {
-    using Model = AnyTransformer<B>::Gpt2;
+    using Model = AnyTransformer<B>::Model;
     ModelConfig config{.name = "half-reader",
                        .vocabulary = PlantedModel::vocabulary,
                        .width = 12,
@@ -45,9 +45,9 @@ class HalfReader {
     AnyMlp<B> mlp(DenseMlp<B, GeluTanh>(std::move(up), std::move(down)));
     parts.blocks.emplace_back(
         norm(),
-        CausalSelfAttention<B, LearnedPositions>(linear(12, 36, 0), linear(12, 12, 0),
-                                                 AttentionShape{2, 2, 6, 1 / std::sqrt(6.0), 0},
-                                                 LearnedPositions{}),
+        CausalSelfAttention<B, AnyPositions<B>>(linear(12, 36, 0), linear(12, 12, 0),
+                                                AttentionShape{2, 2, 6, 1 / std::sqrt(6.0), 0},
+                                                LearnedPositions{}),
         norm(), std::move(mlp));
     return AnyTransformer<B>(Model(std::move(parts)));
   }

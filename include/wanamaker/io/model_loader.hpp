@@ -256,8 +256,8 @@ AnyMlp<B> layer_mlp(Reader& reader, const ModelConfig& c, Index layer) {
 }
 
 template <class B, class Reader>
-typename AnyTransformer<B>::Gpt2 load_gpt2(Reader& reader, const ModelConfig& c) {
-  using Model = typename AnyTransformer<B>::Gpt2;
+typename AnyTransformer<B>::Model load_gpt2(Reader& reader, const ModelConfig& c) {
+  using Model = typename AnyTransformer<B>::Model;
   typename Model::Parts parts{.config = c,
                               .embedding = reader.embedding("wte.weight", c),
                               .position_table = reader.weights("wpe.weight", c.positions, c.width),
@@ -269,7 +269,7 @@ typename AnyTransformer<B>::Gpt2 load_gpt2(Reader& reader, const ModelConfig& c)
     const WeightLayout layout = reader.conventions().gpt2_layout;
     parts.blocks.emplace_back(
         reader.layer_norm(at + "ln_1", c),
-        CausalSelfAttention<B, LearnedPositions>(
+        CausalSelfAttention<B, AnyPositions<B>>(
             reader.linear(at + "attn.c_attn", c.width, 3 * c.width, layout, true),
             reader.linear(at + "attn.c_proj", c.width, c.width, layout, true),
             attention_shape(c, l), LearnedPositions{}),
@@ -311,8 +311,9 @@ RotaryPositions<B> rotary_positions(B& backend, const ModelConfig& c) {
   return RotaryPositions<B>::from_angles(backend, angles, c.positions, c.rope_scaling.magnitude);
 }
 
-template <class Model, class B, class Reader>
-Model load_neox(B& backend, Reader& reader, const ModelConfig& c) {
+template <class B, class Reader>
+typename AnyTransformer<B>::Model load_neox(B& backend, Reader& reader, const ModelConfig& c) {
+  using Model = typename AnyTransformer<B>::Model;
   typename Model::Parts parts{.config = c,
                               .embedding = reader.embedding("embed_in.weight", c),
                               .position_table = {},
@@ -320,17 +321,19 @@ Model load_neox(B& backend, Reader& reader, const ModelConfig& c) {
                               .final_norm = reader.layer_norm("final_layer_norm", c),
                               .head = reader.head("embed_out.weight", c)};
   const RotaryPositions<B> rotary = rotary_positions(backend, c);
+  const AnyResidual topology =
+      c.parallel_residual ? AnyResidual(ParallelResidual{}) : AnyResidual(SequentialResidual{});
   for (Index l = 0; l < c.layers; ++l) {
     const std::string at = "layers." + std::to_string(l) + ".";
     constexpr WeightLayout layout = WeightLayout::out_in;
     parts.blocks.emplace_back(reader.layer_norm(at + "input_layernorm", c),
-                              CausalSelfAttention<B, RotaryPositions<B>>(
+                              CausalSelfAttention<B, AnyPositions<B>>(
                                   neox_qkv<B>(reader, c, at + "attention.query_key_value"),
                                   reader.linear(at + "attention.dense", c.width, c.width, layout,
                                                 c.attention_output_bias),
                                   attention_shape(c, l), rotary),
                               reader.layer_norm(at + "post_attention_layernorm", c),
-                              layer_mlp<B>(reader, c, l));
+                              layer_mlp<B>(reader, c, l), topology);
   }
   return Model(std::move(parts));
 }
@@ -361,8 +364,8 @@ Linear<B> llama_qkv(Reader& reader, const ModelConfig& c, const std::string& at)
 }
 
 template <class B, class Reader>
-typename AnyTransformer<B>::Llama load_llama(B& backend, Reader& reader, const ModelConfig& c) {
-  using Model = typename AnyTransformer<B>::Llama;
+typename AnyTransformer<B>::Model load_llama(B& backend, Reader& reader, const ModelConfig& c) {
+  using Model = typename AnyTransformer<B>::Model;
   typename Model::Parts parts{.config = c,
                               .embedding = reader.embedding("embed_tokens.weight", c),
                               .position_table = {},
@@ -374,7 +377,7 @@ typename AnyTransformer<B>::Llama load_llama(B& backend, Reader& reader, const M
     const std::string at = "layers." + std::to_string(l) + ".";
     parts.blocks.emplace_back(
         reader.rms_norm(at + "input_layernorm", c),
-        GroupedQueryAttention<B>(
+        CausalSelfAttention<B, AnyPositions<B>>(
             llama_qkv<B>(reader, c, at + "self_attn."),
             reader.linear(at + "self_attn.o_proj", c.heads * c.head_width, c.width,
                           WeightLayout::out_in, c.attention_output_bias),
@@ -390,10 +393,7 @@ AnyTransformer<B> assemble_model(B& backend, Reader& reader, const ModelConfig& 
   using Any = AnyTransformer<B>;
   if (c.family == Family::gpt2) return Any(load_gpt2<B>(reader, c));
   if (c.family == Family::llama) return Any(load_llama(backend, reader, c));
-  if (c.parallel_residual) {
-    return Any(load_neox<typename Any::NeoXParallel>(backend, reader, c));
-  }
-  return Any(load_neox<typename Any::NeoXSequential>(backend, reader, c));
+  return Any(load_neox(backend, reader, c));
 }
 
 template <class B>
@@ -444,3 +444,7 @@ AnyMlp<B> load_mlp(B& backend, const std::filesystem::path& folder, Index layer)
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI
+
+#ifdef WANAMAKER_COMPILED
+#include "wanamaker/io/compiled_models.hpp"
+#endif

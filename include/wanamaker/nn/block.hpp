@@ -11,18 +11,12 @@ namespace wanamaker::inline WANAMAKER_ABI {
 
 /// The MLP reads the stream after attention was added: r' = r + a(r); r'' = r' + m(r').
 struct SequentialResidual {
-  template <class View>
-  static View mlp_source(View, View carry) {
-    return carry;
-  }
+  static constexpr bool reads_carry() { return true; }
 };
 
 /// Attention and MLP read the same stream: r' = r + a(r) + m(r). Wang & Komatsuzaki 2021.
 struct ParallelResidual {
-  template <class View>
-  static View mlp_source(View residual, View) {
-    return residual;
-  }
+  static constexpr bool reads_carry() { return false; }
 };
 
 /// Norm, attention, norm, MLP. In both topologies the new stream is carry + mlp(mlp_input), with
@@ -36,11 +30,13 @@ class TransformerBlock {
   using NormType = Norm;
 
   TransformerBlock() = default;
-  TransformerBlock(Norm attention_norm, Attention attention, Norm mlp_norm, Mlp mlp)
+  TransformerBlock(Norm attention_norm, Attention attention, Norm mlp_norm, Mlp mlp,
+                   Topology topology = {})
       : attention_norm_(std::move(attention_norm)),
         attention_(std::move(attention)),
         mlp_norm_(std::move(mlp_norm)),
-        mlp_(std::move(mlp)) {}
+        mlp_(std::move(mlp)),
+        topology_(topology) {}
 
   /// carry ← r + attention(norm₁(r)); mlp_input ← norm₂(r or carry). All [T × d].
   template <class Observer = NoObserver>
@@ -91,9 +87,9 @@ class TransformerBlock {
   }
 
   /// What the MLP's norm reads: the stream that entered the block, or that with attention added.
-  static const_matrix_view_t<B> mlp_source(const_matrix_view_t<B> residual,
-                                           const_matrix_view_t<B> carry) {
-    return Topology::mlp_source(residual, carry);
+  const_matrix_view_t<B> mlp_source(const_matrix_view_t<B> residual,
+                                    const_matrix_view_t<B> carry) const {
+    return topology_.reads_carry() ? carry : residual;
   }
 
   /// What the policy may look at besides its input.
@@ -110,6 +106,7 @@ class TransformerBlock {
   Norm& mlp_norm() { return mlp_norm_; }
   const Mlp& mlp() const { return mlp_; }
   Mlp& mlp() { return mlp_; }
+  Topology topology() const { return topology_; }
 
   double parameters() const {
     return static_cast<double>(attention_norm_.parameters() + attention_.parameters() +
@@ -136,6 +133,7 @@ class TransformerBlock {
   Attention attention_{};
   Norm mlp_norm_{};
   Mlp mlp_{};
+  [[no_unique_address]] Topology topology_{};
 };
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

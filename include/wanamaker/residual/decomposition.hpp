@@ -78,7 +78,8 @@ class ResidualDecomposition {
     ops::add<B>(*backend_, residual, a, view(carry_));
     LayerParts& own = at(layer);
     if (own.scale.size() < rows_) own.scale = backend_->template allocate<double>(rows_);
-    own.norm.scales(*backend_, own.mlp_source(residual, view(carry_)), {own.scale.data(), rows_});
+    own.norm.scales(*backend_, own.reads_attention ? view(carry_) : residual,
+                    {own.scale.data(), rows_});
   }
   void on_mlp_output(Index layer, const_matrix_view_t<B> y) {
     check_order(layer, y.rows);
@@ -180,12 +181,9 @@ class ResidualDecomposition {
   }
 
  private:
-  using SourceOf = const_matrix_view_t<B> (*)(const_matrix_view_t<B>, const_matrix_view_t<B>);
-
   // What is known of a layer, and what a pass leaves of it.
   struct LayerParts {
     FrozenNorm<B> norm{};
-    SourceOf mlp_source = nullptr;
     bool reads_attention = false;
     const Linear<B>* output = nullptr;
     buffer_t<B, double> scale{};
@@ -208,13 +206,8 @@ class ResidualDecomposition {
 
   template <class Block>
   void describe_block(const Block& block) {
-    // Two views that only their pointers tell apart: which of them does the norm read?
-    const scalar_t<B> marks[2]{};
-    const const_matrix_view_t<B> residual(marks, 1, 1);
-    const const_matrix_view_t<B> carry(marks + 1, 1, 1);
     at_.push_back({.norm = frozen_norm(block.mlp_norm()),
-                   .mlp_source = &Block::mlp_source,
-                   .reads_attention = Block::mlp_source(residual, carry).data == carry.data,
+                   .reads_attention = block.topology().reads_carry(),
                    .output = &block.attention().output()});
     shape_ = block.attention().shape();
   }

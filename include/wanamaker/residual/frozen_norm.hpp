@@ -3,6 +3,7 @@
 #pragma once
 
 #include "wanamaker/backend/generic.hpp"
+#include "wanamaker/nn/any_parts.hpp"
 #include "wanamaker/nn/norm.hpp"
 
 namespace wanamaker::inline WANAMAKER_ABI {
@@ -93,6 +94,10 @@ FrozenNorm<B> frozen_norm(const LayerNorm<B>& norm) {
 template <class B>
 FrozenNorm<B> frozen_norm(const RmsNorm<B>& norm) {
   return {norm.gain().vector(), {}, norm.epsilon(), false};
+}
+template <class B>
+FrozenNorm<B> frozen_norm(const AnyNorm<B>& norm) {
+  return norm.visit([](const auto& own) { return frozen_norm(own); });
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI

@@ -16,6 +16,11 @@ void backward(const RotaryPositions<B>& rotary, BackwardPass<B>& pass,
   ops::rotate_positions_backward(pass.backend, rotary.cosines(), rotary.sines(), positions, heads,
                                  dx);
 }
+template <class B>
+void backward(const AnyPositions<B>& any, BackwardPass<B>& pass, ConstVectorView<TokenId> positions,
+              Index heads, matrix_view_t<B> dx) {
+  if (any.rotary()) backward(*any.rotary(), pass, positions, heads, dx);
+}
 
 /// As CausalSelfAttention::forward, keeping q, k, v and the mixed values; never by way of a cache.
 template <class B, class Positions>

@@ -47,7 +47,7 @@ void backward(const TransformerBlock<B, Norm, Attention, Mlp, Topology>& block,
   const matrix_view_t<B> d_mlp = pass.workspace.matrix(residual.rows, residual.cols);
   const matrix_view_t<B> d_attention = pass.workspace.matrix(residual.rows, residual.cols);
   const RowContext<B> rows = block.row_context(layer, batch, residual, carry);
-  const bool reads_carry = rows.residual.data == carry.data;
+  const bool reads_carry = block.topology().reads_carry();
   mlp_backward<Mlp, B>(block.mlp(), pass, mlp_input, rows, d_stream, d_mlp);
   if (reads_carry) backward(block.mlp_norm(), pass, rows.residual, d_mlp, d_stream);
   backward(block.attention(), pass, const_matrix_view_t<B>(attention_input), batch,

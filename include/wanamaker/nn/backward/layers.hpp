@@ -1,6 +1,7 @@
 // Backward passes of dense layers and norms.
 #pragma once
 
+#include "wanamaker/nn/any_parts.hpp"
 #include "wanamaker/nn/backward/pass.hpp"
 #include "wanamaker/nn/norm.hpp"
 
@@ -46,6 +47,12 @@ void backward(const RmsNorm<B>& norm, BackwardPass<B>& pass, const_matrix_view_t
 }
 
 template <class B>
+void backward(const AnyNorm<B>& norm, BackwardPass<B>& pass, const_matrix_view_t<B> x,
+              matrix_view_t<B> dy, matrix_view_t<B> dx) {
+  norm.visit([&](const auto& own) { backward(own, pass, x, dy, dx); });
+}
+
+template <class B>
 void collect_parameters(LayerNorm<B>& norm, const ParameterCollector<B>& collector) {
   collector.vector("weight", norm.gain());
   collector.vector("bias", norm.bias());
@@ -53,6 +60,10 @@ void collect_parameters(LayerNorm<B>& norm, const ParameterCollector<B>& collect
 template <class B>
 void collect_parameters(RmsNorm<B>& norm, const ParameterCollector<B>& collector) {
   collector.vector("weight", norm.gain());
+}
+template <class B>
+void collect_parameters(AnyNorm<B>& norm, const ParameterCollector<B>& collector) {
+  norm.visit([&](auto& own) { collect_parameters(own, collector); });
 }
 
 }  // namespace wanamaker::inline WANAMAKER_ABI
