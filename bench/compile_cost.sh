@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # What including the library costs at compile time, in seconds of the processor, best of three:
 #   core     a program that includes wanamaker/core.hpp, beyond an empty program
-#   hello    the first complete program of README.md, compiled without optimisation and with -O2
-# Usage: bench/compile_cost.sh [COMPILER [FLAGS…]], default c++
+#   hello    the first complete program of README.md, compiled without optimisation and with -O2;
+#            and where wanamaker::compiled is linked
+#   headers  with --headers: each of include/wanamaker alone, without optimisation, the dearest first
+# Usage: bench/compile_cost.sh [--headers] [COMPILER [FLAGS…]], default c++
 set -euo pipefail
 cd "$(dirname "$0")/.."
+headers=no
+[ "${1:-}" != --headers ] || { headers=yes; shift; }
 compiler=${1:-c++}
 [ $# -eq 0 ] || shift
 flags="-std=c++20 -Iinclude $(pkg-config --cflags eigen3 2>/dev/null || true) $*"
@@ -32,4 +36,13 @@ echo "core $(awk "BEGIN { printf \"%.2f\", $core - $empty }") (empty program $em
 awk '/^```cpp/ { inside = 1; text = ""; next }
      inside && /^```/ { inside = 0; if (text ~ /int main\(/) { printf "%s", text; exit } }
      inside { text = text $0 "\n" }' README.md >"$work/hello.cpp"
-echo "hello $(seconds -O0 "$work/hello.cpp") at -O0, $(seconds -O2 "$work/hello.cpp") at -O2"
+echo "hello $(seconds -O0 "$work/hello.cpp") at -O0, $(seconds -O2 "$work/hello.cpp") at -O2," \
+  "with wanamaker::compiled $(seconds "-O0 -DWANAMAKER_COMPILED" "$work/hello.cpp")"
+
+[ "$headers" = yes ] || exit 0
+for header in $(cd include && find wanamaker -name '*.hpp' ! -path '*/third_party/*'); do
+  # Headers of kernels are for nvcc.
+  ! grep -q cuda_runtime "include/$header" || continue
+  echo "#include \"$header\"" >"$work/header.cpp"
+  echo "$(awk "BEGIN { printf \"%.2f\", $(seconds -O0 "$work/header.cpp") - $empty }") $header"
+done | sort -rn

@@ -9,20 +9,25 @@ foreach(component IN LISTS wanamaker_components)
   list(APPEND exported wanamaker_${component})
 endforeach()
 
-# The C library only where it was asked for: the package is headers otherwise.
+# What is compiled only where it was asked for: the package is headers otherwise.
 set(installed_components ${wanamaker_components})
-if(WANAMAKER_BUILD_C_API)
-  list(APPEND installed_components c)
-  list(APPEND exported wanamaker_c)
-else()
-  set(arch_independent ARCH_INDEPENDENT)
-endif()
+set(arch_independent ARCH_INDEPENDENT)
+foreach(option_and_library "WANAMAKER_BUILD_C_API;c" "WANAMAKER_BUILD_COMPILED;compiled")
+  list(GET option_and_library 0 wanted)
+  list(GET option_and_library 1 library)
+  if(${wanted})
+    list(APPEND installed_components ${library})
+    list(APPEND exported wanamaker_${library})
+    set(arch_independent "")
+  endif()
+endforeach()
 
 install(TARGETS ${exported} EXPORT wanamakerTargets)
 install(EXPORT wanamakerTargets NAMESPACE wanamaker:: DESTINATION ${package_dir})
 install(DIRECTORY include/wanamaker DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
-install(FILES include/wanamaker.h include/wanamaker.cpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/wanamaker.h include/wanamaker.cpp include/wanamaker_compiled.cpp
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 configure_package_config_file(cmake/wanamakerConfig.cmake.in
@@ -37,7 +42,7 @@ install(FILES
   cmake/FindZSTD.cmake
   DESTINATION ${package_dir})
 
-if(PROJECT_IS_TOP_LEVEL AND NOT WANAMAKER_BUILD_C_API)
+if(PROJECT_IS_TOP_LEVEL AND arch_independent)
   # Nothing that is built is installed.
   set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
   set(CPACK_GENERATOR DEB)

@@ -2,6 +2,7 @@
 // library: progress (core/progress.hpp) and the pool of threads (core/thread_pool.hpp).
 #pragma once
 
+#include "wanamaker/core/compiled.hpp"
 #include "wanamaker/core/error.hpp"
 #include "wanamaker/core/executor.hpp"
 #include "wanamaker/core/half.hpp"

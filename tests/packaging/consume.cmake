@@ -3,7 +3,8 @@
 #   subdirectory  add_subdirectory
 #   fetchcontent  FetchContent from a local folder; no CBLAS, zlib or libzstd to be found
 #   deb           find_package of an unpacked Debian package, whose dependencies are looked at too
-#   c_library     find_package of a tree installed with the C library, which a C program links
+#   libraries     find_package of a tree installed with the two libraries that are compiled: a C
+#                 program links one, a C++ program the other
 #   bare          add_subdirectory where nothing but a compiler is installed
 file(REMOVE_RECURSE ${WORK_DIR})
 file(MAKE_DIRECTORY ${WORK_DIR})
@@ -57,7 +58,7 @@ function(unpack_debian_package)
   file(RENAME ${WORK_DIR}/unpacked/usr ${WORK_DIR}/prefix)
   file(GLOB_RECURSE others LIST_DIRECTORIES false RELATIVE ${WORK_DIR}/prefix ${WORK_DIR}/prefix/*)
   list(FILTER others EXCLUDE REGEX
-       "^(include/wanamaker/.*[.](hpp|cuh)|include/wanamaker[.](h|cpp)|share/cmake/wanamaker/.*[.]cmake|share/doc/.*LICENSE)$")
+       "^(include/wanamaker/.*[.](hpp|cuh)|include/wanamaker([.]h|[.]cpp|_compiled[.]cpp)|share/cmake/wanamaker/.*[.]cmake|share/doc/.*LICENSE)$")
   if(others)
     message(FATAL_ERROR "the package holds ${others}")
   endif()
@@ -74,10 +75,11 @@ elseif(WAY STREQUAL "deb")
     return()
   endif()
   unpack_debian_package()
-elseif(WAY STREQUAL "c_library")
+elseif(WAY STREQUAL "libraries")
   run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/library -G ${GENERATOR}
       -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_COMPILER=${CXX_COMPILER}
       -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D WANAMAKER_BUILD_C_API=ON
+      -D WANAMAKER_BUILD_COMPILED=ON
       -D WANAMAKER_BUILD_TESTS=OFF -D WANAMAKER_BUILD_EXAMPLES=OFF)
   run(${CMAKE_COMMAND} --build ${WORK_DIR}/library)
   run(${CMAKE_COMMAND} --install ${WORK_DIR}/library --prefix ${WORK_DIR}/staged)

@@ -17,18 +17,13 @@
 #include "wanamaker/core/error.hpp"
 #include "wanamaker/core/hash.hpp"
 #include "wanamaker/core/index.hpp"
-#include "wanamaker/io/gguf.hpp"
-#include "wanamaker/io/mapped_file.hpp"
 #include "wanamaker/text/added_tokens.hpp"
 #include "wanamaker/text/byte_pair_encoding.hpp"
 #include "wanamaker/text/character_pair_encoding.hpp"
-#include "wanamaker/text/gguf_tokenizer.hpp"
-#include "wanamaker/text/gpt2_files.hpp"
 #include "wanamaker/text/normalizer_steps.hpp"
 #include "wanamaker/text/pre_tokenizer.hpp"
 #include "wanamaker/text/text_cuts.hpp"
 #include "wanamaker/text/tokenizer_definition.hpp"
-#include "wanamaker/text/tokenizer_json.hpp"
 #include "wanamaker/text/utf8.hpp"
 #include "wanamaker/text/vocabulary.hpp"
 
@@ -43,70 +38,25 @@ namespace wanamaker::inline WANAMAKER_ABI {
 class Tokenizer {
  public:
   /// Throws FormatError for contradictions within the definition.
-  explicit Tokenizer(TokenizerDefinition definition)
-      : normalizer_(std::move(definition.normalizer)),
-        pre_tokenizer_(std::move(definition.pre_tokenizer)),
-        vocabulary_(definition.vocabulary, with_meanings(definition.added_tokens, normalizer_),
-                    definition.where, spelling_rule(definition)),
-        model_(model_of(definition, vocabulary_)),
-        covers_all_text_(
-            std::visit([](const auto& model) { return model.covers_all_text(); }, model_)),
-        adds_bos_(definition.adds_bos || !definition.template_begin.empty()),
-        strips_first_space_(definition.strips_first_space),
-        template_begin_(definition.template_begin),
-        template_end_(definition.template_end) {
-    for (const VocabularyEntry& entry : definition.vocabulary) {
-      learned_size_ = std::max(learned_size_, Index{entry.id} + 1);
-    }
-    if (definition.symbols == SymbolKind::bytes) check_bytes(definition);
-    check_template(definition);
-    split_added_tokens(definition.added_tokens);
-    const auto* characters = std::get_if<CharacterPairEncoding>(&model_);
-    const bool cuts_at_marks = characters != nullptr && characters->cuts_at_marks();
-    may_cut_ = may_cut_before_spaces(normalizer_, pre_tokenizer_,
-                                     cuts_at_marks ? definition.space_mark : std::string(),
-                                     definition.added_tokens);
-    choose_ends(definition);
-    hash_ = hash_of(definition);
-  }
+  explicit Tokenizer(TokenizerDefinition definition);
 
   /// From a model's folder: tokenizer.json, else vocab.json and merges.txt; tokenizer_config.json
   /// where it is there. Throws FileError, FormatError.
-  static Tokenizer from_folder(const std::filesystem::path& folder) {
-    const TokenizerConfig config = config_in(folder);
-    const std::filesystem::path json = folder / "tokenizer.json";
-    if (std::filesystem::exists(json)) {
-      TokenizerDefinition definition = definition_of(json);
-      check_prefix_space(definition, config);
-      return with_config(std::move(definition), config);
-    }
-    if (!std::filesystem::exists(folder / "vocab.json")) refuse_folder(folder);
-    check_tokenizer_class(config, folder);
-    return from_files(folder / "vocab.json", folder / "merges.txt", config);
-  }
+  static Tokenizer from_folder(const std::filesystem::path& folder);
 
   /// From one tokenizer.json. Throws FileError, FormatError.
-  static Tokenizer from_tokenizer_json(const std::filesystem::path& path) {
-    return Tokenizer(definition_of(path));
-  }
+  static Tokenizer from_tokenizer_json(const std::filesystem::path& path);
 
   /// From the metadata of a GGUF file. Throws FileError, FormatError.
-  static Tokenizer from_gguf(const std::filesystem::path& path) {
-    const GgufFile file = GgufFile::open(path);
-    return Tokenizer(read_gguf_tokenizer(file));
-  }
+  static Tokenizer from_gguf(const std::filesystem::path& path);
 
   /// The tokenizer that comes with a model: from_gguf for a GGUF file (by its name), else
   /// from_folder. Throws FileError, FormatError.
-  static Tokenizer of_model(const std::filesystem::path& model) {
-    return is_gguf_path(model) ? from_gguf(model) : from_folder(model);
-  }
+  static Tokenizer of_model(const std::filesystem::path& model);
 
   /// From GPT-2's two files. Throws FileError, FormatError.
   static Tokenizer from_vocab_and_merges(const std::filesystem::path& vocab,
-                                         const std::filesystem::path& merges) {
-    return from_files(vocab, merges, {});
-  }
+                                         const std::filesystem::path& merges);
 
   /// Token ids of a text; no BOS or EOS is added. Throws DataError for invalid UTF-8 (with its byte
   /// offset) and for bytes that the vocabulary lacks; `where` names the text in messages.
@@ -190,91 +140,7 @@ class Tokenizer {
  private:
   /// `begins`: the text is not the rest of a longer one.
   std::vector<TokenId> encode_part(std::string_view text, bool begins,
-                                   const std::string& where) const {
-    check_utf8(text, where);
-    std::vector<TokenId> ids;
-    ids.reserve(text.size() / 3 + 8);
-    const auto add_id = [&ids](TokenId id) { ids.push_back(id); };
-    std::string storage;
-    as_given_.split(
-        text,
-        [&](std::string_view piece) {
-          const bool is_first = piece.data() == text.data();
-          const std::string_view normal = normalizer_.apply(piece, storage, is_first && !begins);
-          normalized_.split(
-              normal,
-              [&](std::string_view part) {
-                const bool at_start = begins && is_first && part.data() == normal.data();
-                append_words(part, at_start, where, ids);
-              },
-              add_id);
-        },
-        add_id);
-    return ids;
-  }
-
-  static TokenizerDefinition definition_of(const std::filesystem::path& path) {
-    return read_tokenizer_json(MappedFile(path).text(), path.string());
-  }
-
-  static TokenizerConfig config_in(const std::filesystem::path& folder) {
-    const std::filesystem::path path = folder / "tokenizer_config.json";
-    if (!std::filesystem::exists(path)) return {};
-    return read_tokenizer_config(MappedFile(path).text(), path.string());
-  }
-
-  static Tokenizer from_files(const std::filesystem::path& vocab,
-                              const std::filesystem::path& merges, const TokenizerConfig& config) {
-    return with_config(read_vocab_and_merges(MappedFile(vocab).text(), vocab.string(),
-                                             MappedFile(merges).text(), merges.string(), config),
-                       config);
-  }
-
-  static Tokenizer with_config(TokenizerDefinition definition, const TokenizerConfig& config) {
-    definition.bos = config.bos;
-    definition.eos = config.eos;
-    definition.adds_bos = config.add_bos_token;
-    return Tokenizer(std::move(definition));
-  }
-
-  [[noreturn]] static void refuse_folder(const std::filesystem::path& folder) {
-    throw FileError({.id = "tokenizer/missing",
-                     .where = folder.string(),
-                     .what = "no tokenizer here",
-                     .expected = "tokenizer.json, or vocab.json and merges.txt",
-                     .mend = "give a folder that has them"});
-  }
-
-  /// Other tokenizers use files of the same names with another pattern.
-  static void check_tokenizer_class(const TokenizerConfig& config,
-                                    const std::filesystem::path& folder) {
-    const std::string& name = config.tokenizer_class;
-    for (const char* known :
-         {"", "GPT2Tokenizer", "GPT2TokenizerFast", "PreTrainedTokenizerFast"}) {
-      if (name == known) return;
-    }
-    throw FormatError({.id = "tokenizer/unsupported",
-                       .where = (folder / "tokenizer_config.json").string(),
-                       .what = "unsupported tokenizer_class for vocab.json and merges.txt",
-                       .expected = "GPT2Tokenizer",
-                       .found = detail::in_quotes(name),
-                       .mend = "add the model's tokenizer.json to the folder"});
-  }
-
-  /// The two files may contradict each other; which one counts depends on who reads them.
-  static void check_prefix_space(const TokenizerDefinition& definition,
-                                 const TokenizerConfig& config) {
-    if (definition.symbols != SymbolKind::bytes) return;
-    const auto* last = std::get_if<ByteLevelSplit>(&definition.pre_tokenizer.steps().back());
-    if (last == nullptr || !config.add_prefix_space) return;
-    if (*config.add_prefix_space == last->add_prefix_space) return;
-    throw FormatError({.id = "tokenizer/contradiction",
-                       .where = definition.where,
-                       .what = "add_prefix_space differs from tokenizer_config.json",
-                       .expected = *config.add_prefix_space ? "true" : "false",
-                       .found = last->add_prefix_space ? "true" : "false",
-                       .mend = "make the two files agree"});
-  }
+                                   const std::string& where) const;
 
   using Model = std::variant<BytePairEncoding, CharacterPairEncoding>;
 
@@ -386,16 +252,7 @@ class Tokenizer {
     normalized_ = AddedTokenMatcher(std::move(normalized));
   }
 
-  void choose_ends(const TokenizerDefinition& definition) {
-    if (definition.bos) bos_ = named_end(*definition.bos, definition);
-    if (definition.eos) eos_ = named_end(*definition.eos, definition);
-    const bool names_none = !definition.bos && !definition.eos;
-    if (names_none && template_begin_.empty()) {
-      bos_ = eos_ = added_token_id(detail::default_special_token, definition);
-    }
-    if (!bos_ && template_begin_.size() == 1) bos_ = template_begin_[0];
-    if (!eos_ && template_end_.size() == 1) eos_ = template_end_[0];
-  }
+  void choose_ends(const TokenizerDefinition& definition);
 
   static std::optional<TokenId> added_token_id(std::string_view content,
                                                const TokenizerDefinition& definition) {
@@ -540,3 +397,7 @@ class Tokenizer {
 };
 
 }  // namespace wanamaker::inline WANAMAKER_ABI
+
+#ifndef WANAMAKER_COMPILED
+#include "wanamaker/text/tokenizer_impl.hpp"
+#endif
