@@ -21,6 +21,8 @@ void run_from_scratch(const Options& options);
 void run_finetuning(const Options& options);
 /// The cheapest model within a loss, by costs measured here.
 void run_optimise(const Options& options);
+/// What experiments would take, on this machine or on devices that the options describe.
+void run_plan(const Options& options);
 /// The results in --out as a page to read.
 void run_report(const Options& options);
 /// probe, transfer, clusters, features, marginal or forensics.

@@ -18,7 +18,7 @@ namespace {
 // Whether it writes results that a second run in the same folder would mix with its own.
 bool measures(const std::string& command) {
   return command != "tokenize" && command != "verify" && command != "report" &&
-         command != "compare";
+         command != "compare" && command != "plan";
 }
 
 int run(const study::Options& options) {
@@ -34,6 +34,7 @@ int run(const study::Options& options) {
   if (study::is_from_scratch(options.command)) study::run_from_scratch(options);
   if (study::is_finetuning(options.command)) study::run_finetuning(options);
   if (options.command == "optimise") study::run_optimise(options);
+  if (options.command == "plan") study::run_plan(options);
   if (options.command == "report") study::run_report(options);
   if (study::is_about_routing(options.command)) study::run_routing(options);
   if (options.command == "export") study::run_export(options);

@@ -625,6 +625,38 @@ void describe_optimising(CLI::App& app, Options& o) {
   add_measuring_options(*command, o);
 }
 
+void describe_planning(CLI::App& app, Options& o) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "say what experiments would take, in time and memory, here or on other machines");
+  PlanFlags& p = o.plan;
+  command
+      ->add_option(
+          "--model", o.model,
+          "config.json alone, folder of a Hugging Face model, or a .gguf file; weights are "
+          "not read")
+      ->capture_default_str();
+  command->add_option("--window", o.window, "tokens run together [positions, at most 1024]")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--threads", o.threads, "threads to compute with [all processors]");
+  add_fit_options(*command, o);
+  command->add_option("--report-tokens", o.tokens.report, "tokens to measure on")
+      ->capture_default_str();
+  command->add_option("--gpus", p.gpus, "devices that share the work; 0: this machine, measured")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  const auto add = [&](const char* name, double& value, const char* help) {
+    command->add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
+  };
+  add("--tflops", p.tflops, "of a device: 10^12 FLOPs a second of products [float of an H100]");
+  add("--double-tflops", p.double_tflops, "the same in double, for fits");
+  add("--bandwidth", p.bandwidth, "of a device: 10^9 bytes a second of its memory");
+  add("--memory", p.memory, "of a device: 10^9 bytes");
+  command->add_option("--efficiency", p.efficiency, "share of these rates that is reached")
+      ->check(CLI::Range(0.01, 1.0))
+      ->capture_default_str();
+  add("--weight-bytes", p.weight_bytes, "bytes of a weight: 4, or 2 for 16 bits");
+}
+
 void describe_reading(CLI::App& app, Options& o) {
   CLI::App* tokenize =
       app.add_subcommand("tokenize", "print the token ids of every document, one JSON line each");
@@ -721,6 +753,7 @@ void describe_commands(CLI::App& app, Options& o) {
   describe_from_scratch(app, o);
   describe_finetuning(app, o);
   describe_optimising(app, o);
+  describe_planning(app, o);
   describe_reports(app, o);
   describe_exporting(app, o);
 

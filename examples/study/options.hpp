@@ -105,6 +105,18 @@ struct OptimiseFlags {
   std::filesystem::path costs;
 };
 
+/// What `plan` alone has. Figures of one device; the defaults are the data sheet's of an H100
+/// (SXM).
+struct PlanFlags {
+  wanamaker::Index gpus = 0;
+  double tflops = 67;
+  double double_tflops = 34;
+  double bandwidth = 3350;
+  double memory = 80;
+  double efficiency = 0.6;
+  double weight_bytes = 4;
+};
+
 /// Values of the common options; defaults are what a run without options does.
 struct Options {
   std::string command;
@@ -153,6 +165,7 @@ struct Options {
   RoutingFlags routing;
   FinetuneFlags finetune;
   OptimiseFlags optimise;
+  PlanFlags plan;
   std::vector<std::filesystem::path> compared;
   bool anyway = false;
   bool check_finite = false;

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "planted_model.hpp"
+#include "wanamaker/study/gate_curve.hpp"
 #include "wanamaker/study/sweep.hpp"
 
 namespace {
@@ -27,7 +29,9 @@ struct CountingMlp {
 
 constexpr Index layers = 3, documents = 40, length = 24;
 
-double counted_sweep(const SweepOptions& options) {
+/// Rows that the MLPs see while `run` runs on a study.
+template <class Run>
+double counted(const SweepOptions& options, Run&& run) {
   B backend;
   PlantedModel planted(backend);
   double rows = 0;
@@ -39,7 +43,7 @@ double counted_sweep(const SweepOptions& options) {
   const Splits splits = some_splits(documents);
   StudyInput<B> input = planted_study(backend, model, corpus, splits, workspace, length);
   input.options = options;
-  run_sweep(input);
+  run(input);
   return rows;
 }
 
@@ -69,9 +73,29 @@ TEST_CASE("a sweep runs the token passes that are planned for it") {
         CAPTURE(static_cast<int>(ladder));
         CAPTURE(rhos.size());
         CAPTURE(chosen.size());
-        CHECK(sweep_work(planned(options)).passes.block_tokens == counted_sweep(options));
+        CHECK(sweep_work(planned(options)).passes.block_tokens ==
+              counted(options, [](const auto& input) { run_sweep(input); }));
       }
     }
+  }
+}
+
+TEST_CASE(
+    "curves run at most the token passes that are planned, and all where no share is missed") {
+  for (const std::vector<double>& rhos :
+       std::array<std::vector<double>, 2>{{{1e-6}, {1e-6, 1e-3, 1}}}) {
+    SweepOptions options = quick_options(Ladder::quick);
+    options.rhos = rhos;
+    const auto run = [&](const std::vector<std::string>& gates) {
+      return counted(options, [&](const auto& input) {
+        run_gate_curve(input, {.fractions = {0.25, 0.75}, .gates = gates});
+      });
+    };
+    // Scores of these have no ties.
+    CHECK(run({"random", "gate-delta"}) ==
+          gate_curve_work(planned(options), 2, 2).passes.block_tokens);
+    // The first position is one of 24: neither share can be met.
+    CHECK(run({"first-position"}) <= gate_curve_work(planned(options), 1, 2).passes.block_tokens);
   }
 }
 

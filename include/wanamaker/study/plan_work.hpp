@@ -57,10 +57,6 @@ struct PlannedWork {
 
 namespace detail {
 
-inline double last_layer_of(const PlannedStudy& s) {
-  return static_cast<double>(s.model.layers);
-}
-
 /// One forward pass over `tokens` tokens, to the losses.
 inline PassWork whole_pass(const PlannedStudy& s, double tokens) {
   return {tokens * static_cast<double>(s.model.layers), tokens};
@@ -133,6 +129,36 @@ inline PlannedWork sweep_work(const PlannedStudy& s) {
     work.passes.block_tokens += work.kept_tokens * static_cast<double>(s.layers.back() + 1);
   }
   return work;
+}
+
+/// As run_gate_curve does it, at most: `gates` curves of `fractions` points each, on the select
+/// split and on the report split, and the reference's on the latter. Shares that a gate cannot
+/// route are left out there; at the last layer points are chosen from losses that are known.
+inline PlannedWork gate_curve_work(const PlannedStudy& s, Index gates, Index fractions) {
+  const bool tries = s.rhos > 1;
+  PlannedWork work =
+      detail::layer_study_work(s, {0, s.tokens.gate, s.tokens.select, s.tokens.report});
+  for (const Index layer : s.layers) {
+    const bool is_last = layer + 1 == s.model.layers;
+    const double of_gates = is_last ? 0 : static_cast<double>(gates * fractions);
+    const double of_oracle = is_last ? 0 : static_cast<double>(fractions);
+    const double of_rhos = tries ? static_cast<double>(s.rhos) : 0;
+    work.passes += detail::passes_after(s, layer, 1, s.tokens.gate);
+    work.passes += detail::passes_after(s, layer, of_rhos + 1 + of_gates, s.tokens.select);
+    work.passes += detail::passes_after(s, layer, 1 + of_gates + of_oracle, s.tokens.report);
+    work.passes.block_tokens += (tries ? 2 : 1) * s.tokens.select + s.tokens.report;
+    work.fits += tries ? static_cast<double>(s.rhos + 1) : 1;
+    if (s.ladder == Ladder::full) work.spectra += 1;
+  }
+  if (!s.layers.empty()) {
+    work.passes.block_tokens += work.kept_tokens * static_cast<double>(s.layers.back() + 1);
+  }
+  return work;
+}
+
+/// Training on `tokens` tokens: forward, and twice as much for gradients of inputs and weights.
+inline PlannedWork training_work(const PlannedStudy& s, double tokens) {
+  return {.passes = detail::whole_pass(s, 3 * tokens)};
 }
 
 /// `study perplexity`: one pass over the report split.
