@@ -641,7 +641,10 @@ void describe_planning(CLI::App& app, Options& o) {
   add_fit_options(*command, o);
   command->add_option("--report-tokens", o.tokens.report, "tokens to measure on")
       ->capture_default_str();
-  command->add_option("--gpus", p.gpus, "devices that share the work; 0: this machine, measured")
+  command
+      ->add_option("--gpus", p.gpus,
+                   "devices that would share the work evenly (the program itself uses one so "
+                   "far); 0: this machine, measured")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   const auto add = [&](const char* name, double& value, const char* help) {

@@ -59,7 +59,7 @@ double machine_memory() {
 wanamaker::MachineRates rates_here(const Options& options, const wanamaker::PlannedStudy& study) {
   wanamaker::ThreadPool pool(thread_count(options));
   wanamaker::BlasBackend<float> backend{wanamaker::ExecutorRef(pool)};
-  wanamaker::BlasBackend<double> fitting{wanamaker::ExecutorRef(pool)};
+  wanamaker::EigenBackend<double> fitting{wanamaker::ExecutorRef(pool)};
   return wanamaker::measured_rates(backend, fitting, study.model, study.window, machine_memory());
 }
 
@@ -109,10 +109,9 @@ NamedWork experiments(wanamaker::PlannedStudy study) {
   return work;
 }
 
-std::string what_bounds(const wanamaker::PlannedCost& cost, double memory) {
+std::string what_bounds(const wanamaker::WorkCost& cost, double memory) {
   if (cost.memory() > memory) return "memory: it does not fit";
-  const double passes = std::max(cost.product_seconds, cost.traffic_seconds);
-  if (cost.fit_seconds > passes) return "fits";
+  if (cost.fit_seconds > std::max(cost.product_seconds, cost.traffic_seconds)) return "fits";
   return cost.product_seconds >= cost.traffic_seconds ? "products" : "memory traffic";
 }
 
@@ -122,8 +121,8 @@ wanamaker::TextTable plan_table(const wanamaker::PlannedStudy& study, const Name
       {"experiment", "FLOPs", "time", "weights", "streams", "co-moments", "bounded by"});
   const double batch = 4.0 * static_cast<double>(study.window);
   for (const auto& [name, w] : work) {
-    const wanamaker::PlannedCost cost =
-        wanamaker::planned_cost(study, w, rates, sizeof(float), weight_bytes, batch);
+    const wanamaker::WorkCost cost =
+        wanamaker::work_cost(study, w, rates, sizeof(float), weight_bytes, batch);
     table.add({name, flops_text(cost.flops), seconds_text(cost.seconds()),
                bytes_text(cost.weight_bytes), bytes_text(cost.stream_bytes),
                bytes_text(cost.moment_bytes), what_bounds(cost, rates.memory)});

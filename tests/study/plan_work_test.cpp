@@ -132,8 +132,8 @@ TEST_CASE("more devices share products and streams, not weights") {
   MachineRates four = one;
   four.count = 4;
   const PlannedWork work = sweep_work(study);
-  const PlannedCost a = planned_cost(study, work, one, 4, 4, 64);
-  const PlannedCost b = planned_cost(study, work, four, 4, 4, 64);
+  const WorkCost a = work_cost(study, work, one, 4, 4, 64);
+  const WorkCost b = work_cost(study, work, four, 4, 4, 64);
   CHECK(b.product_seconds == doctest::Approx(a.product_seconds / 4));
   CHECK(b.stream_bytes == doctest::Approx(a.stream_bytes / 4));
   CHECK(b.weight_bytes == a.weight_bytes);

@@ -206,7 +206,7 @@ struct MachineRates {
 };
 
 /// Seconds by what takes them, and bytes that one device holds.
-struct PlannedCost {
+struct WorkCost {
   double flops = 0;
   double product_seconds = 0;
   double traffic_seconds = 0;  ///< streams and weights moved
@@ -215,22 +215,22 @@ struct PlannedCost {
   double stream_bytes = 0;
   double moment_bytes = 0;
 
-  double seconds() const { return std::max(product_seconds, traffic_seconds) + fit_seconds; }
+  /// Products and what lies between them take turns.
+  double seconds() const { return product_seconds + traffic_seconds + fit_seconds; }
   double memory() const { return weight_bytes + stream_bytes + moment_bytes; }
 };
 
 /// `scalar_bytes`, `weight_bytes`: of one number of the stream and of the weights; `batch`: tokens
 /// run together, for which the weights are read once.
-inline PlannedCost planned_cost(const PlannedStudy& s, const PlannedWork& work,
-                                const MachineRates& rates, double scalar_bytes, double weight_bytes,
-                                double batch) {
+inline WorkCost work_cost(const PlannedStudy& s, const PlannedWork& work, const MachineRates& rates,
+                          double scalar_bytes, double weight_bytes, double batch) {
   const ModelCost model = model_cost(s.model, s.window);
   const double width = static_cast<double>(s.model.width);
   const double devices = static_cast<double>(std::max<Index>(1, rates.count));
   const double square = width * width;
   // XᵀX is symmetric: d² of its 2·d² products; XᵀY takes 2·d².
   const double moment_flops = 3 * square * work.moment_tokens;
-  PlannedCost cost;
+  WorkCost cost;
   cost.flops = work.passes.block_tokens * model.block_flops +
                work.passes.head_tokens * model.head_flops + moment_flops;
   cost.product_seconds = cost.flops / (rates.product_flops * devices);
