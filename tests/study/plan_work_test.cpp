@@ -27,7 +27,7 @@ struct CountingMlp {
   MlpCost cost(Index) const { return {1, 1, 1}; }
 };
 
-constexpr Index layers = 3, documents = 40, length = 24;
+constexpr Index planned_layers = 3, planned_documents = 40, planned_length = 24;
 
 /// Rows that the MLPs see while `run` runs on a study.
 template <class Run>
@@ -36,22 +36,23 @@ double counted(const SweepOptions& options, Run&& run) {
   PlantedModel planted(backend);
   double rows = 0;
   std::vector<AnyMlp<B>> mlps;
-  for (Index l = 0; l < layers; ++l) mlps.emplace_back(CountingMlp{&rows});
+  for (Index l = 0; l < planned_layers; ++l) mlps.emplace_back(CountingMlp{&rows});
   const AnyTransformer<B> model = planted.make(std::move(mlps));
-  const TokenizedCorpus corpus = random_corpus(documents, length, PlantedModel::vocabulary);
+  const TokenizedCorpus corpus =
+      random_corpus(planned_documents, planned_length, PlantedModel::vocabulary);
   Workspace<B> workspace(backend);
-  const Splits splits = some_splits(documents);
-  StudyInput<B> input = planted_study(backend, model, corpus, splits, workspace, length);
+  const Splits splits = some_splits(planned_documents);
+  StudyInput<B> input = planted_study(backend, model, corpus, splits, workspace, planned_length);
   input.options = options;
   run(input);
   return rows;
 }
 
 PlannedStudy planned(const SweepOptions& options) {
-  const double tokens = length * documents / 4;
-  PlannedStudy study{.model = {.width = PlantedModel::width, .layers = layers},
+  const double tokens = planned_length * planned_documents / 4;
+  PlannedStudy study{.model = {.width = PlantedModel::width, .layers = planned_layers},
                      .tokens = {tokens, tokens, tokens, tokens},
-                     .window = length,
+                     .window = planned_length,
                      .layers = options.layers,
                      .ladder = options.ladder,
                      .rhos = static_cast<Index>(options.rhos.size())};
