@@ -135,7 +135,7 @@ function(wanamaker_program_from_folder name folder)
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder}
     UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # Kernels are optimised at any level (backend/instruction_set.hpp); -O3 for the rest takes a fifth
-  # more time to compile, -O1 a fifth less, but the program half as long again to run.
+  # more time to compile, -O1 a third less, but the program half as long again to run.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
   # The sources that include the same large headers are compiled as one unit; the engines on the same
   # backend, whose models would be compiled for each, as another; other backends and the report,

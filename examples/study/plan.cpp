@@ -15,6 +15,7 @@
 #include "wanamaker/io/json.hpp"
 #include "wanamaker/io/model_config.hpp"
 #include "wanamaker/report/text_table.hpp"
+#include "wanamaker/study/gate_curve_result.hpp"
 #include "wanamaker/study/layer_study.hpp"
 #include "wanamaker/study/machine_rates.hpp"
 #include "wanamaker/study/plan_work.hpp"
@@ -104,7 +105,8 @@ NamedWork experiments(wanamaker::PlannedStudy study) {
     work.emplace_back(std::string("sweep --ladder ") + name, wanamaker::sweep_work(study));
   }
   const auto gates = static_cast<Index>(wanamaker::ladder_gate_names().size());
-  work.emplace_back("gate-curve", wanamaker::gate_curve_work(study, gates, 5));
+  const auto fractions = static_cast<Index>(wanamaker::CurveOptions().fractions.size());
+  work.emplace_back("gate-curve", wanamaker::gate_curve_work(study, gates, fractions));
   work.emplace_back("training, 1 M tokens", wanamaker::training_work(study, 1e6));
   return work;
 }

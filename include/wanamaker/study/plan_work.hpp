@@ -177,22 +177,19 @@ struct ModelCost {
 
 /// From the shape alone: the family's dense or gated MLP.
 inline ModelCost model_cost(const ModelConfig& c, Index window) {
-  const double width = static_cast<double>(c.width), hidden = static_cast<double>(c.hidden);
-  const double queries = static_cast<double>(c.heads * c.head_width);
-  const double keys = static_cast<double>(c.key_heads * c.head_width);
+  const double width = static_cast<double>(c.width), layers = static_cast<double>(c.layers);
+  const double tokens = static_cast<double>(window);
   const double matrices = c.family == Family::llama ? 3 : 2;
-  const double mlp = matrices * width * hidden;
-  const double attention = width * (2 * queries + 2 * keys);
-  const double pairs =
-      detail::attention_pairs(window, c.sliding_window) / static_cast<double>(window);
+  const double mlp = matrices * width * static_cast<double>(c.hidden);
+  const Index lengths[] = {window};
+  const ModelFlops flops = model_flops(c, lengths, 2 * layers * tokens * mlp, window);
   const double head = width * static_cast<double>(c.vocabulary);
   const double positions = c.rotary_width == 0 ? width * static_cast<double>(c.positions) : 0;
-  ModelCost cost{.block_flops = 2 * (attention + mlp) + 4 * queries * pairs,
-                 .head_flops = 2 * head,
-                 .block_parameters = attention + mlp,
+  ModelCost cost{.block_flops = (flops.total() - flops.head) / (layers * tokens),
+                 .head_flops = flops.head / tokens,
+                 .block_parameters = flops.attention_projections / (2 * layers * tokens) + mlp,
                  .head_parameters = head};
-  cost.parameters = static_cast<double>(c.layers) * cost.block_parameters + head + positions +
-                    (c.tied_head ? 0 : head);
+  cost.parameters = layers * cost.block_parameters + head + positions + (c.tied_head ? 0 : head);
   return cost;
 }
 

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <string>
-#include <utility>
 #include <variant>
 
 #include "wanamaker/core/error.hpp"
